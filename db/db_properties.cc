@@ -82,7 +82,12 @@ class DBProperties {
     EpochDomain::Guard guard(&parts_->context.epochs);
     return SumOverTables([](const TableHandle& table) { return table.MemoryUsage(); });
   }
-  /// Indexes, MemTables and the spare blocks of MemTables.
+  /// 0 without one.
+  uint64_t OfRecordCache(uint64_t (*number)(const RecordCache& cache)) const {
+    const RecordCache* const cache = parts_->context.record_cache.get();
+    return cache == nullptr ? 0 : number(*cache);
+  }
+  /// Indexes, the cache of records, MemTables and the spare blocks of MemTables.
   uint64_t ComputeBytes() const;
   LogWriterStats LogStats() const {
     return parts_->writes.log() == nullptr ? LogWriterStats() : parts_->writes.log()->stats();
@@ -93,6 +98,7 @@ class DBProperties {
 
 uint64_t DBProperties::ComputeBytes() const {
   uint64_t bytes = IndexBytes() + parts_->generations.SpareBytes();
+  bytes += OfRecordCache([](const auto& cache) { return uint64_t{cache.used()}; });
   MutexLock lock(&parts_->state.mutex);
   for (const auto& [id, family] : parts_->state.families->by_id) {
     for (const auto& memtable : family->current_view()->memtables) bytes += memtable->MemoryUsage();
@@ -146,6 +152,20 @@ bool DBProperties::Number(std::string_view name, uint64_t* value) const {
          return p.parts_->context.point_tiers.memory() == nullptr
                     ? 0
                     : p.parts_->context.point_tiers.memory()->used();
+       }},
+      {"record-cache.capacity",
+       [](P p) {
+         return p.OfRecordCache([](const auto& cache) { return uint64_t{cache.capacity()}; });
+       }},
+      {"record-cache.bytes",
+       [](P p) {
+         return p.OfRecordCache([](const auto& cache) { return uint64_t{cache.used()}; });
+       }},
+      {"record-cache.hits",
+       [](P p) { return p.OfRecordCache([](const auto& cache) { return cache.counts().hits; }); }},
+      {"record-cache.misses",
+       [](P p) {
+         return p.OfRecordCache([](const auto& cache) { return cache.counts().misses; });
        }},
       {"network.compute-read",
        [](P p) { return p.parts_->context.client->device()->traffic().bytes_read; }},

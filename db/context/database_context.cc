@@ -1,5 +1,6 @@
 #include "db/context/database_context.h"
 
+#include <memory>
 #include <utility>
 
 #include "util/log.h"
@@ -24,6 +25,7 @@ DatabaseContext::DatabaseContext(DB* db, const Options& given_options,
       lease_executor(NewThreadPool(1, "nacre-lease")),
       space(client, database_id, slab_bytes, options.chunk_size, lease_executor.get()),
       store(client, pool::LocalMemory()),
+      record_cache(RecordCache::Make(options.record_cache_size, options.statistics.get())),
       point_tiers({.name = name,
                    .log = options.info_log.get(),
                    .budget = options.index_memory_budget,

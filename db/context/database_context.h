@@ -6,6 +6,7 @@
 #include <memory>
 #include <string>
 
+#include "db/cache/record_cache.h"
 #include "db/context/copy_bytes.h"
 #include "db/context/db_counters.h"
 #include "db/context/executors.h"
@@ -79,6 +80,7 @@ struct DatabaseContext {
   const std::unique_ptr<Executor> lease_executor;
   pool::SpaceAllocator space;
   pool::TableStore store;
+  const std::unique_ptr<RecordCache> record_cache;  ///< Null: there is none.
   PointTiers point_tiers;
   EpochDomain epochs;  ///< After what retired views free their tables through.
 

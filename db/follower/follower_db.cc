@@ -49,6 +49,12 @@ Status DB::OpenAsSecondary(const DBOptions& options, const std::string& name,
                           /*error_if_wal_file_exists=*/false, handles, db);
 }
 
+FollowerDB::Memory::Memory(const DBOptions& options)
+    : indexes(options.index_memory_budget == SIZE_MAX
+                  ? nullptr
+                  : std::make_unique<IndexMemory>(options.index_memory_budget)),
+      records(RecordCache::Make(options.record_cache_size, options.statistics.get())) {}
+
 FollowerDB::FollowerDB(const DBOptions& options, const std::string& name, Mode mode,
                        std::shared_ptr<pool::PoolImpl> pool)
     : options_(options),
@@ -59,11 +65,9 @@ FollowerDB::FollowerDB(const DBOptions& options, const std::string& name, Mode m
       store_(std::make_unique<pool::TableStore>(client_, pool::LocalMemory(),
                                                 /*buffers_in_flight=*/4,
                                                 pool::TableStore::Memory::kUnheld)),
-      index_memory_(options.index_memory_budget == SIZE_MAX
-                        ? nullptr
-                        : std::make_unique<IndexMemory>(options.index_memory_budget)),
+      memory_(options),
       state_(name, client_,
-             {.store = store_.get(), .epochs = &epochs_, .memory = index_memory_.get()}) {}
+             {.store = store_.get(), .epochs = &epochs_, .memory = memory_.indexes.get()}) {}
 
 Status FollowerDB::Open(const DBOptions& given, const std::string& name,
                         const std::vector<ColumnFamilyDescriptor>& given_families, Mode mode,
@@ -236,6 +240,8 @@ bool FollowerDB::GetIntProperty(ColumnFamilyHandle* family, const Slice& propert
   uint32_t id = kDefaultFamily;
   if (!FindFamily(family, &id).ok()) return false;
   const std::shared_ptr<const FollowerView> view = CurrentView();
+  const RecordCache::Counts cached =
+      memory_.records == nullptr ? RecordCache::Counts() : memory_.records->counts();
   MutexLock lock(&mutex_);
   const std::pair<std::string_view, uint64_t> all[] = {
       {"follower.manifest-version", view->manifest_version},
@@ -244,6 +250,10 @@ bool FollowerDB::GetIntProperty(ColumnFamilyHandle* family, const Slice& propert
       {"follower.log-bytes-read", log_bytes_read_},
       {"follower.manifest-bytes-read", manifest_bytes_read_},
       {"follower.manifest-reloads", manifest_reloads_},
+      {"record-cache.capacity", memory_.records == nullptr ? 0 : memory_.records->capacity()},
+      {"record-cache.bytes", memory_.records == nullptr ? 0 : memory_.records->used()},
+      {"record-cache.hits", cached.hits},
+      {"record-cache.misses", cached.misses},
   };
   for (const auto& [name, number] : all) {
     if (property != "nacre." + std::string(name) && property != "rocksdb." + std::string(name)) {

@@ -139,6 +139,13 @@ class FollowerDB final : public DB {
     uint64_t run = 0;  ///< The latest one that ended.
     Status status;
   };
+  /// What is kept here of tables, within the budgets that the options give.
+  struct Memory {
+    explicit Memory(const DBOptions& options);
+
+    const std::unique_ptr<IndexMemory> indexes;  ///< Null: there is no budget.
+    const std::unique_ptr<RecordCache> records;  ///< Null: there is no such cache.
+  };
   struct Counters {
     std::atomic<uint64_t> catch_ups{0};
     std::atomic<uint64_t> reads_again{0};  ///< Reads that met reused memory.
@@ -179,12 +186,13 @@ class FollowerDB final : public DB {
   const std::shared_ptr<pool::PoolImpl> pool_;
   pool::PoolClient* const client_;
   const std::unique_ptr<pool::TableStore> store_;
-  const std::unique_ptr<IndexMemory> index_memory_;  ///< Null: there is no budget.
+  const Memory memory_;
   const LookupSource lookup_source_{
       .client = client_,
       .store = store_.get(),
       .prepare = [this](const TableHandle& table) { return table.Load(TierFor(table)); },
-      .finds_damage = false};
+      .finds_damage = false,
+      .record_cache = memory_.records.get()};
   mutable EpochDomain epochs_;
   /// The current view, which current_view_ owns. Release by InstallView: pairs with Begin.
   std::atomic<const FollowerView*> view_{nullptr};

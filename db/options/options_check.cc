@@ -6,6 +6,7 @@
 #include <span>
 #include <type_traits>
 
+#include "db/cache/record_cache.h"
 #include "nacre/column_family.h"
 #include "util/log.h"
 #include "util/uri.h"
@@ -170,7 +171,11 @@ Status CheckOptions(const Options& options, const std::string& name, RedundancyP
     return Status::InvalidArgument("Options::chunk_size is " + std::to_string(options.chunk_size) +
                                    ", must be a power of two that divides slab_size");
   }
-  if (options.record_cache_size > 0) return Status::NotSupported("Options::record_cache_size");
+  if (options.record_cache_size > 0) {
+    const Bound bound = BoundOf("record_cache_size, unless 0,", options.record_cache_size,
+                                RecordCache::kMinBytes, 1024 * kTiB);
+    NACRE_RETURN_IF_ERROR(CheckBounds({&bound, 1}));
+  }
   return RedundancyPolicy::Parse(options.redundancy, redundancy);
 }
 

@@ -285,7 +285,7 @@ void AsyncDBImpl::GoOn(Read* read, KeyLookup::State state) {
   pool::PointRead& next = read->arriving.read;
   if (state == KeyLookup::State::kReads) {
     try {
-      state = read->lookup.Next(&next);
+      state = read->lookup.Next(read->Context(), &next);
     } catch (...) {
       state = KeyLookup::State::kEnded;
       *read->answer = StatusOfException();

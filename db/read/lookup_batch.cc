@@ -14,6 +14,18 @@
 
 namespace nacre {
 
+namespace {
+
+/// Whether what is read lies where this process can load it. What takes bytes of several nodes has
+/// no address.
+bool MayMap(const LookupContext& context, const pool::PointRead& read) {
+  if (!read.from.valid()) return false;
+  const pool::PoolClient& client = *context.source.client;
+  return client.device()->ForPeer(client.node_address(read.from.node))->may_map();
+}
+
+}  // namespace
+
 void KeyLookup::Begin(const LookupContext& context, const Slice& key, PinnableSlice* value,
                       Status* status) {
   key_ = key;
@@ -41,14 +53,41 @@ KeyLookup::State KeyLookup::LookInMemory(const LookupContext& context) {
   return State::kReads;
 }
 
-KeyLookup::State KeyLookup::Next(pool::PointRead* read) {
-  if (!tables_.Next(read)) return Conclude();
-  return tables_.loads() ? State::kLoads : State::kReads;
+KeyLookup::State KeyLookup::Next(const LookupContext& context, pool::PointRead* read) {
+  while (tables_.Next(read)) {
+    if (tables_.loads()) return State::kLoads;
+    std::unique_ptr<char[]> cached;
+    if (context.source.record_cache == nullptr || !FindCached(context, &cached, read)) [[likely]]
+      return State::kReads;
+    Record record;
+    const State state = Answer(context, tables_.Consume(*read, &record), record);
+    if (state != State::kReads) return state;
+  }
+  return Conclude();
+}
+
+bool KeyLookup::FindCached(const LookupContext& context, std::unique_ptr<char[]>* buffer,
+                           pool::PointRead* read) {
+  if (!tables_.reads_record()) return false;
+  const LookupSource& source = context.source;
+  // What can be loaded is not worth a copy here.
+  if (MayMap(context, *read)) return false;
+  Slice record;
+  if (!source.record_cache->Find(tables_.record_name(), buffer, &record)) return false;
+  read->data = record.data();
+  read->length = static_cast<uint32_t>(record.size());
+  read->status = Status::OK();
+  return true;
 }
 
 KeyLookup::State KeyLookup::Consume(const LookupContext& context, const pool::PointRead& read) {
   Record record;
   const PointLookup::Outcome outcome = tables_.Consume(read, &record);
+  RecordCache* const cache = context.source.record_cache;
+  if (cache != nullptr && outcome == PointLookup::Outcome::kFound && tables_.reads_record() &&
+      context.options.verify_checksums && !MayMap(context, read)) {
+    cache->Admit(tables_.record_name(), Slice(read.data, record.encoded_bytes));
+  }
   return Answer(context, outcome, record);
 }
 
@@ -221,7 +260,7 @@ class LookupBatch {
   /// What the lookup needs next: kReads, kLoads, or nothing, as it has ended.
   State FindRead(KeyLookup* lookup, pool::PointRead* read) {
     for (;;) {
-      const State state = lookup->Next(read);
+      const State state = lookup->Next(context_, read);
       if (state != State::kWaits) [[likely]]
         return state;
       if (lookup->Await(context_) == State::kEnded) return State::kEnded;

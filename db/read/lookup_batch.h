@@ -2,8 +2,10 @@
 
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <span>
 
+#include "db/cache/record_cache.h"
 #include "db/family/read_view.h"
 #include "db/read/point_lookup.h"
 #include "nacre/db.h"
@@ -24,6 +26,7 @@ struct LookupSource {
   std::function<Status(const TableHandle&)> prepare;
   /// A follower meets memory that others use by now, which is no damage.
   bool finds_damage = true;
+  RecordCache* record_cache = nullptr;  ///< Null: there is none.
 };
 
 /// What the lookups of a batch have in common. All of it outlives them, and the view is pinned.
@@ -54,7 +57,8 @@ class KeyLookup {
   /// Before or after LookInMemory: asks the processor for what Next looks at.
   void BeginTables(const LookupContext& context);
   State LookInMemory(const LookupContext& context);
-  State Next(pool::PointRead* read);
+  /// Takes what it finds in the cache of records at once.
+  State Next(const LookupContext& context, pool::PointRead* read);
   /// Takes the bytes of that read, which may go once this returns.
   State Consume(const LookupContext& context, const pool::PointRead& read);
   /// Takes what can be loaded: after kLoads. kReads: Next goes on.
@@ -68,7 +72,10 @@ class KeyLookup {
   const Slice& key() const { return key_; }
 
  private:
-  /// What the tables have answered to what was read or loaded.
+  /// Whether the cache has the record of `*read`, which then has its bytes, in `*buffer`.
+  bool FindCached(const LookupContext& context, std::unique_ptr<char[]>* buffer,
+                  pool::PointRead* read);
+  /// What the tables have answered to what was read, loaded or found in the cache.
   State Answer(const LookupContext& context, PointLookup::Outcome outcome, const Record& record);
   /// By the outcome of the tables, which is not kFound.
   State Conclude();

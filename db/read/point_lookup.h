@@ -4,6 +4,7 @@
 #include <memory>
 #include <span>
 
+#include "db/cache/record_ring.h"
 #include "db/version/version.h"
 #include "nacre/slice.h"
 #include "pool/pool_client.h"
@@ -75,6 +76,9 @@ class PointLookup {
   /// views then. kContinue as well if the memory does not count any more: they are read then.
   Outcome Load(PinnableSlice* value, Record* record);
 
+  /// Whether the read that Next named, or the last one consumed, is of a single record: of this.
+  bool reads_record() const { return candidate_ < candidate_count_; }
+  RecordName record_name() const { return {table_->id(), candidates_[candidate_].offset}; }
   const Status& status() const { return status_; }
   const TableHandle* table() const { return table_; }
   /// In the end: finds out what is damaged in the buckets that were read, if they seem to be. Does

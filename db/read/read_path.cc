@@ -151,20 +151,17 @@ bool ReadPath::KeyMayExist(const ReadOptions& options, const ColumnFamily& famil
   Status status;
   KeyLookup lookup;
   lookup.Begin(context, key, &found, &status);
-  switch (lookup.LookInMemory(context)) {
-    case KeyLookup::State::kEnded:
-      if (!status.ok()) return false;
-      if (value != nullptr) *value = found.ToString();
-      if (value_found != nullptr) *value_found = value != nullptr;
-      return true;
-    case KeyLookup::State::kReads:
-      break;
-    default:
-      return true;
+  KeyLookup::State state = lookup.LookInMemory(context);
+  if (state == KeyLookup::State::kReads) {
+    lookup.BeginTables(context);
+    pool::PointRead read;
+    state = lookup.Next(context, &read);
   }
-  lookup.BeginTables(context);
-  pool::PointRead read;
-  return lookup.Next(&read) != KeyLookup::State::kEnded;
+  if (state != KeyLookup::State::kEnded) return true;
+  if (!status.ok()) return false;
+  if (value != nullptr) *value = found.ToString();
+  if (value_found != nullptr) *value_found = value != nullptr;
+  return true;
 } catch (...) {
   return true;
 }

@@ -70,7 +70,8 @@ class ReadPath {
   const LookupSource source_{
       .client = context_.client,
       .store = &context_.store,
-      .prepare = [this](const TableHandle& table) { return indexes_->PrepareLookups(table); }};
+      .prepare = [this](const TableHandle& table) { return indexes_->PrepareLookups(table); },
+      .record_cache = context_.record_cache.get()};
 };
 
 }  // namespace nacre

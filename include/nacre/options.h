@@ -146,7 +146,12 @@ struct DBOptions {
   /// here, also where they alone take more. Tables that were written without a budget have none: a
   /// lookup in one that is cold costs a read from its node, until a compaction has written it anew.
   size_t index_memory_budget = SIZE_MAX;
-  /// Bytes of hot records kept here. There is no such cache yet: more than 0 is `NotSupported`.
+  /// Bytes of memory, at least 64 KiB, for records that Get and MultiGet ask for often, of this
+  /// process only; its tables and the heads of entries are counted in. 0: no such cache. A record
+  /// that is here is not read from its node again. Records above some 2 % of the memory of a shard
+  /// (up to 64 of at least 4 MiB each) do not enter, nor do those of nodes whose memory this
+  /// process can load (`embedded:` and `shm:` without `map=0`), for which it is not consulted, nor
+  /// what is read with `ReadOptions::verify_checksums` off. Iterators pass it by.
   size_t record_cache_size = 0;
 };
 

@@ -42,6 +42,8 @@ enum Tickers : uint32_t {
   FLUSH_WRITE_BYTES,
   NO_ITERATOR_CREATED,
   NO_ITERATOR_DELETED,
+  ROW_CACHE_HIT,   ///< Records that a lookup found in the record cache.
+  ROW_CACHE_MISS,  ///< Records that it had to read, with a record cache.
   TICKER_ENUM_MAX
 };
 

@@ -35,6 +35,7 @@ TEST_P(DBModelTest, AnswersAsTheModelDoes) {
   const bool on_nodes =
       model_case.site != CompactionSite::kCompute && model_case.comparator != &kBackwards;
   EXPECT_EQ(run.compactions_on_nodes() > 0, on_nodes) << run.compactions_on_nodes();
+  EXPECT_EQ(run.cache_hits() > 0, model_case.record_cache_size > 0);
 }
 
 constexpr auto kMemnode = CompactionSite::kAuto;
@@ -52,6 +53,12 @@ ModelCase AllKinds(const char* name, const Comparator* comparator, CompactionSit
 ModelCase Fetched(ModelCase model_case) {
   model_case.map = false;
   return model_case;
+}
+
+/// A cache so small that records enter and leave it all the time.
+ModelCase Cached(ModelCase model_case) {
+  model_case.record_cache_size = 64 << 10;
+  return Fetched(model_case);
 }
 
 INSTANTIATE_TEST_SUITE_P(
@@ -72,6 +79,9 @@ INSTANTIATE_TEST_SUITE_P(
                     Fetched({"FetchedCoded", kBytewise, kCompute, "rs(2,1)"}),
                     Fetched({"FetchedMemnodeNone", kBytewise, kMemnode, "none"}),
                     Fetched(AllKinds("FetchedKindsReverse", kReverse, kCompute)),
+                    Cached(AllKinds("CachedKinds", kBytewise, kMemnode)),
+                    Cached(AllKinds("CachedKindsNoIndexes", kReverse, kCompute, 0)),
+                    Cached({"CachedCoded", kBytewise, kMemnode, "rs(2,1)"}),
                     ModelCase{"NoIndexes", kBytewise, kMemnode, "none", 0},
                     ModelCase{"FewIndexes", kBytewise, kMemnode, "rep(2)", 20'000},
                     ModelCase{"Subcompactions", kBytewise, kMemnode, "none", SIZE_MAX, 4},

@@ -43,6 +43,8 @@ const NeverDestroyed<TickerNames> kTickerNames(TickerNames{
     {FLUSH_WRITE_BYTES, "rocksdb.flush.write.bytes"},
     {NO_ITERATOR_CREATED, "rocksdb.num.iterator.created"},
     {NO_ITERATOR_DELETED, "rocksdb.num.iterator.deleted"},
+    {ROW_CACHE_HIT, "rocksdb.row.cache.hit"},
+    {ROW_CACHE_MISS, "rocksdb.row.cache.miss"},
 });
 
 const NeverDestroyed<HistogramNames> kHistogramNames(HistogramNames{

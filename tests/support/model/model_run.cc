@@ -33,6 +33,7 @@ ModelRun::ModelRun(std::shared_ptr<pool::PoolImpl> pool, const ModelCase& model_
   options_.redundancy = model_case.redundancy;
   options_.index_memory_budget = model_case.index_memory_budget;
   options_.max_subcompactions = model_case.max_subcompactions;
+  options_.record_cache_size = model_case.record_cache_size;
   if (all_kinds_) options_.merge_operator = MergeOperators::CreateStringAppendOperator();
   MakeKeys();
 }
@@ -369,6 +370,8 @@ int ModelRun::Depth() {
 void ModelRun::LookAtProperties() {
   ASSERT_EQ(GetNumber(db_.get(), "nacre.num-snapshots"), snapshots_.size());
   ASSERT_FALSE(GetTextProperty(db_.get(), "nacre.stats").empty());
+  ASSERT_LE(GetNumber(db_.get(), "nacre.record-cache.bytes"), options_.record_cache_size);
+  cache_hits_ = std::max(cache_hits_, GetNumber(db_.get(), "nacre.record-cache.hits"));
   const Range all{Slice(keys_.front()), Slice(keys_.back())};
   uint64_t size = 0;
   ASSERT_TRUE(db_->GetApproximateSizes(&all, 1, &size).ok());

@@ -29,6 +29,7 @@ struct ModelCase {
   bool all_kinds = false;
   /// The pool's: iterators load the nodes' memory, instead of reading it.
   bool map = true;
+  size_t record_cache_size = 0;
 };
 
 inline std::ostream& operator<<(std::ostream& out, const ModelCase& model_case) {
@@ -48,6 +49,8 @@ class ModelRun {
   int deepest() const { return deepest_; }
   /// Those that nodes of the pool have run.
   uint64_t compactions_on_nodes() const;
+  /// Those that the cache of records had when properties were looked at last.
+  uint64_t cache_hits() const { return cache_hits_; }
 
  private:
   struct HeldSnapshot {
@@ -119,6 +122,7 @@ class ModelRun {
   std::vector<HeldSnapshot> snapshots_;
   std::vector<std::unique_ptr<CheckedIterator>> iterators_;
   int deepest_ = 0;
+  uint64_t cache_hits_ = 0;
 };
 
 }  // namespace nacre
