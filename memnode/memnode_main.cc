@@ -13,6 +13,7 @@
 #include <memory>
 #include <sstream>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -43,9 +44,13 @@ DEFINE_string(
 DEFINE_string(region_file, "",
               "keep the memory in this file, in tmpfs or of huge pages, so that a node which is "
               "started anew on it has what it had; all of it is taken at the start");
+DEFINE_string(
+    memory, "",
+    "dax:PATH: lend out this memory, a dax device (/dev/dax0.0) or a file that stands for "
+    "one, in place; what --listen=cxl:PATH wants");
 DEFINE_bool(region_reset, false,
-            "begin empty whatever --region_file holds: for a file that is damaged, or was another "
-            "node's");
+            "begin empty whatever --region_file or --memory holds: for one that is damaged, or was "
+            "another node's");
 DEFINE_string(log_file, "", "append a log to this file");
 DEFINE_string(metrics, "", "HOST:PORT to answer GET /metrics at, for Prometheus");
 
@@ -89,6 +94,26 @@ sigset_t BlockStopSignals() {
   return stop;
 }
 
+/// What --memory says, which belongs to a scheme: over `shm` peers keep what they have mapped.
+Status ParseMemory(const std::string& scheme, std::string* path) {
+  constexpr std::string_view kDax = "dax:";
+  if (FLAGS_memory.empty()) {
+    if (scheme != "cxl") return Status::OK();
+    return Status::InvalidArgument("--listen=cxl: wants --memory=dax:PATH, which peers then map");
+  }
+  if (!FLAGS_memory.starts_with(kDax) || FLAGS_memory.size() == kDax.size()) {
+    return Status::InvalidArgument(fmt::format("--memory: '{}' is not dax:PATH", FLAGS_memory));
+  }
+  if (!FLAGS_region_file.empty()) {
+    return Status::InvalidArgument("--memory and --region_file exclude one another");
+  }
+  if (scheme == "shm") {
+    return Status::InvalidArgument("--memory over shm: serve it as --listen=cxl:PATH");
+  }
+  *path = FLAGS_memory.substr(kDax.size());
+  return Status::OK();
+}
+
 Status ParseFlags(MemoryNodeOptions* options, Uri* listen) {
   if (FLAGS_listen.empty()) return Status::InvalidArgument("--listen is missing");
   NACRE_RETURN_IF_ERROR(ParseUri(FLAGS_listen, listen).WithContext("--listen"));
@@ -102,9 +127,10 @@ Status ParseFlags(MemoryNodeOptions* options, Uri* listen) {
   if (options->region_bytes == 0) return Status::InvalidArgument("--size: 0 bytes");
   NACRE_RETURN_IF_ERROR(
       ParseSize(FLAGS_slab_size, &options->slab_bytes).WithContext("--slab_size"));
-  if (FLAGS_region_reset && FLAGS_region_file.empty()) {
-    return Status::InvalidArgument("--region_reset without a --region_file");
+  if (FLAGS_region_reset && FLAGS_region_file.empty() && FLAGS_memory.empty()) {
+    return Status::InvalidArgument("--region_reset without a --region_file or --memory");
   }
+  NACRE_RETURN_IF_ERROR(ParseMemory(listen->scheme, &options->region_memory));
   options->region_file = FLAGS_region_file;
   options->region_reset = FLAGS_region_reset;
   options->domain = FLAGS_domain;

@@ -23,7 +23,9 @@ struct MemoryNodeOptions {
   /// Keep the memory in this file over restarts of the process; empty: it ends with the process.
   /// See region_file.h, and for what Start answers then.
   std::string region_file{};
-  bool region_reset = false;  ///< Begin empty, whatever the file holds.
+  /// Keep it in this memory, a dax device or a file that stands for one; or empty. Not both.
+  std::string region_memory{};
+  bool region_reset = false;  ///< Begin empty, whatever the file or the memory holds.
   /// Nodes with the same label may fail together (a rack, a power supply): no two of them get
   /// fragments of one table. An empty label is a domain of its own. At most 255 bytes.
   std::string domain{};

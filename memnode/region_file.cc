@@ -12,6 +12,7 @@
 #include <algorithm>
 #include <atomic>
 #include <cerrno>
+#include <chrono>
 #include <cstdio>
 #include <cstring>
 #include <fstream>
@@ -19,6 +20,7 @@
 
 #include "memnode/region_move.h"
 #include "pool/wire/node_stats.h"
+#include "rdma/dax.h"
 #include "rdma/memory.h"
 #include "util/codes/crc32c.h"
 #include "util/draw_id.h"
@@ -36,10 +38,21 @@ constexpr uint64_t kPageBytes = 4096;
 constexpr uint64_t kMinStateBytes = 1 << 20;
 constexpr uint64_t kMaxStateBytes = 64 << 20;
 
+const char* const kSysfs = "/sys";
+/// Peers let go of the memory when they have noticed that its process is gone, within a moment.
+constexpr std::chrono::milliseconds kPatience{3000};
+/// Peers change what they may do with memory in units of this.
+constexpr uint64_t kMostAlignment = 2 << 20;
+
 /// Marks of a place for the state; the number of the state is in the other bits.
 constexpr uint64_t kMarkBits = uint64_t{0xffff} << 48;
 constexpr uint64_t kWhole = uint64_t{0xc0de} << 48;
 constexpr uint64_t kBeingWritten = uint64_t{0x3a17} << 48;
+
+/// A device's node is the same device in whatever file system it lies.
+uint64_t DeviceOf(const struct stat& attributes) {
+  return S_ISCHR(attributes.st_mode) ? attributes.st_rdev : attributes.st_dev;
+}
 
 constexpr uint64_t RoundUp(uint64_t value, uint64_t unit) {
   return (value + unit - 1) / unit * unit;
@@ -94,6 +107,11 @@ struct RegionFile::StateHead {
 Status RegionFile::Open(const RegionFileOptions& options, std::unique_ptr<RegionFile>* file) {
   static_assert(sizeof(Head) == 120 && sizeof(StateHead) == 24);
   std::unique_ptr<RegionFile> result(new RegionFile(options));
+  if (options.in_place) {
+    NACRE_RETURN_IF_ERROR(result->OpenInPlace().WithContext(result->Name()));
+    *file = std::move(result);
+    return Status::OK();
+  }
   NACRE_RETURN_IF_ERROR(result->Lock());
   rdma::UniqueFd fd(::open(options.path.c_str(), O_RDWR | O_CLOEXEC));
   if (!fd.valid() && errno != ENOENT) return rdma::SystemError(result->Name());
@@ -123,10 +141,9 @@ Status RegionFile::Lock() {
 }
 
 Status RegionFile::LayOut(int fd) {
-  struct statfs system {};
-  if (::fstatfs(fd, &system) != 0) return rdma::SystemError("look at its file system");
-  page_bytes_ =
-      system.f_type == HUGETLBFS_MAGIC ? static_cast<uint64_t>(system.f_bsize) : kPageBytes;
+  rdma::DaxMemory memory;
+  NACRE_RETURN_IF_ERROR(rdma::DescribeDax(fd, kSysfs, &memory));
+  page_bytes_ = memory.alignment;
   state_offset_ = RoundUp(options_.region_bytes, kPageBytes);
   state_bytes_ =
       RoundUp(std::clamp(options_.region_bytes / 256, kMinStateBytes, kMaxStateBytes), kPageBytes);
@@ -182,7 +199,7 @@ void RegionFile::WriteHead() {
             .state_offset = state_offset_,
             .state_bytes = state_bytes_,
             .instance_id = instance_id_,
-            .device = attributes.st_dev,
+            .device = DeviceOf(attributes),
             .inode = attributes.st_ino,
             .boot_id = {}};
   const std::string boot_id = BootId();
@@ -238,6 +255,17 @@ Status RegionFile::CheckHead(const Head& head) const {
   return Status::OK();
 }
 
+bool RegionFile::IsOfThisBoot(const Head& head) const {
+  if (BootId() == std::string(head.boot_id, ::strnlen(head.boot_id, sizeof(head.boot_id)))) {
+    return true;
+  }
+  Log(options_.log, LogLevel::kWarn,
+      "{}: the machine was started anew since it was written, so something may be missing: begins "
+      "empty, as another instance than {:x}",
+      Name(), head.instance_id);
+  return false;
+}
+
 Status RegionFile::Take(rdma::UniqueFd fd, bool* usable) {
   *usable = false;
   struct stat attributes {};
@@ -246,7 +274,7 @@ Status RegionFile::Take(rdma::UniqueFd fd, bool* usable) {
   Head head{};
   if (::pread(fd.get(), &head, sizeof(head), kHeadAt) != sizeof(head)) head.magic = 0;
   NACRE_RETURN_IF_ERROR(CheckHead(head));
-  if (head.device != attributes.st_dev || head.inode != attributes.st_ino) {
+  if (head.device != DeviceOf(attributes) || head.inode != attributes.st_ino) {
     return Status::InvalidArgument(
         "it is a copy of a region file, or was moved to another file system: what it holds may be "
         "older than what the node had (--region_reset makes a new, empty one)");
@@ -259,13 +287,7 @@ Status RegionFile::Take(rdma::UniqueFd fd, bool* usable) {
         "it has {} bytes where there should be {} (--region_reset makes a new, empty one)",
         attributes.st_size, head.file_bytes));
   }
-  if (BootId() != std::string(head.boot_id, ::strnlen(head.boot_id, sizeof(head.boot_id)))) {
-    Log(options_.log, LogLevel::kWarn,
-        "{}: the machine was started anew since it was written, so something may be missing: "
-        "begins empty, as another instance than {:x}",
-        Name(), head.instance_id);
-    return Status::OK();
-  }
+  if (!IsOfThisBoot(head)) return Status::OK();
   instance_id_ = head.instance_id;
   NACRE_RETURN_IF_ERROR(Map(std::move(fd)));
   RegionMove move{};
@@ -288,6 +310,72 @@ Status RegionFile::Take(rdma::UniqueFd fd, bool* usable) {
   NACRE_RETURN_IF_ERROR(FindState());
   keeping_ = Keeping::kWarm;
   *usable = true;
+  return Status::OK();
+}
+
+// ---- In place ----------------------------------------------------------------------------------
+
+Status RegionFile::OpenInPlace() {
+  rdma::UniqueFd fd(::open(options_.path.c_str(), O_RDWR | O_CLOEXEC));
+  if (!fd.valid()) return rdma::SystemError("open it");
+  rdma::DaxMemory memory;
+  NACRE_RETURN_IF_ERROR(rdma::DescribeDax(fd.get(), kSysfs, &memory));
+  NACRE_RETURN_IF_ERROR(LayOut(fd.get()));
+  if (file_bytes_ > memory.bytes) {
+    return Status::InvalidArgument(
+        fmt::format("it has {} bytes, and {} are needed: {} for the region, the rest for what the "
+                    "node must not forget",
+                    memory.bytes, file_bytes_, options_.region_bytes));
+  }
+  if (memory.alignment > kMostAlignment || options_.region_bytes % memory.alignment != 0) {
+    return Status::NotSupported(fmt::format(
+        "its pages have {}, which a region of {} bytes does not fit (--slab_size of a "
+        "multiple of it, up to {})",
+        FormatBytes(memory.alignment), options_.region_bytes, FormatBytes(kMostAlignment)));
+  }
+  // The lock is the descriptor's, which is handed to peers, and so lasts as long as a mapping.
+  const Deadline deadline = Deadline::After(options_.clock, kPatience);
+  while (::flock(fd.get(), LOCK_EX | LOCK_NB) != 0) {
+    if (errno != EWOULDBLOCK) return rdma::SystemError("lock it");
+    if (deadline.Expired()) {
+      return Status::Busy(
+          "another process has it: a node, or a stopped peer of the last one that still has it "
+          "mapped");
+    }
+    options_.clock->SleepFor(std::chrono::milliseconds(5));
+  }
+  // A file gets all its memory now: a process that touches missing memory later is killed.
+  if (!memory.device && ::fallocate(fd.get(), 0, 0, static_cast<off_t>(file_bytes_)) != 0) {
+    return errno == ENOSPC ? Status::NoSpace("its file system has no room for all of it")
+                           : rdma::SystemError("take " + FormatBytes(file_bytes_));
+  }
+  struct stat attributes {};
+  if (::fstat(fd.get(), &attributes) != 0) return rdma::SystemError("look at it");
+  NACRE_RETURN_IF_ERROR(Map(std::move(fd)));
+  Head head{};
+  std::memcpy(&head, data_ + kHeadAt, sizeof(head));
+  const bool blank = std::all_of(data_, data_ + kPageBytes, [](char byte) { return byte == 0; });
+  if (options_.reset || blank) return FormInPlace();
+  NACRE_RETURN_IF_ERROR(CheckHead(head));
+  if (head.device != DeviceOf(attributes) || (!memory.device && head.inode != attributes.st_ino)) {
+    return Status::InvalidArgument(
+        "it is a copy of another node's memory: what it holds may be older than what the node had "
+        "(--region_reset begins empty)");
+  }
+  if (!IsOfThisBoot(head)) return FormInPlace();
+  instance_id_ = head.instance_id;
+  NACRE_RETURN_IF_ERROR(FindState());
+  keeping_ = Keeping::kWarm;
+  return Status::OK();
+}
+
+Status RegionFile::FormInPlace() {
+  // Nothing is taken for a region before all of it is there: the first page comes last.
+  std::memset(data_, 0, std::max(options_.head_bytes, kPageBytes));
+  for (int place = 0; place < 2; ++place) std::memset(StateAt(place), 0, sizeof(StateHead));
+  NACRE_RETURN_IF_ERROR(DrawId(&instance_id_));
+  NACRE_RETURN_IF_ERROR(Save(std::string()));
+  WriteHead();
   return Status::OK();
 }
 

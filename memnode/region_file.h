@@ -20,6 +20,11 @@ struct RegionFileOptions {
   uint64_t region_bytes = 0;  ///< Bytes of the whole region, its header and slab table included.
   uint64_t slab_bytes = 0;
   bool reset = false;  ///< Whatever there is at the path gives way to an empty region.
+  /// The path is that of memory which is there already, a dax device or a file that stands for one:
+  /// it is used in place, and nothing is made beside it.
+  bool in_place = false;
+  /// Bytes of the region's beginning that must be zero where it is empty, in place.
+  uint64_t head_bytes = 0;
   Clock* clock = nullptr;
   Logger* log = nullptr;  ///< May be null.
 };
@@ -43,7 +48,12 @@ struct RegionFileOptions {
 ///    in the middle of a write. If another process has the file open, its content is moved to
 ///    another file at the same path (region_move.h), where old mappings do not reach it.
 ///
-/// Beside the file lies PATH.lock, by which one process at a time has it, and, for as long as a
+/// Memory that is used in place (a dax device) has the same layout. It has a size and a name of its
+/// own, so nothing can be moved elsewhere. Instead its descriptor, which peers get as well, carries
+/// a lock that lasts until the last mapping of it is gone, in whatever process: a start waits for
+/// that, some seconds at most. Memory that was never used must be zero where the head would be.
+///
+/// Beside a file lies PATH.lock, by which one process at a time has it, and, for as long as a
 /// file is made, PATH.new.
 ///
 /// Thread safety: none.
@@ -51,7 +61,9 @@ class RegionFile {
  public:
   /// Opens the file, or makes it. `Busy`: another process has it. `InvalidArgument`: it has another
   /// size or slab size, is a copy, or no regular file. `NotSupported`: of a newer format.
-  /// `Corruption`: damaged, or no region file at all. `NoSpace`: there is no room for it.
+  /// `Corruption`: damaged, or no region file at all. `NoSpace`: there is no room for it. In place,
+  /// `Busy` also if peers of the last process still have it mapped, and `InvalidArgument` if it is
+  /// too small, or neither a dax device nor a file.
   static Status Open(const RegionFileOptions& options, std::unique_ptr<RegionFile>* file);
   ~RegionFile();
   RegionFile(const RegionFile&) = delete;
@@ -76,9 +88,13 @@ class RegionFile {
   explicit RegionFile(const RegionFileOptions& options) : options_(options) {}
 
   Status Lock();
+  Status OpenInPlace();
+  Status FormInPlace();
   Status Make();
   /// `*usable` is false if the content is of another boot of the machine.
   Status Take(rdma::UniqueFd fd, bool* usable);
+  /// Whether it was written since this machine was started; says so if not.
+  bool IsOfThisBoot(const Head& head) const;
   Status CheckHead(const Head& head) const;
   /// Sizes, and the page size of the file system.
   Status LayOut(int fd);
@@ -88,7 +104,9 @@ class RegionFile {
   void WriteHead();
   Status FindState();
   StateHead* StateAt(int place) const;
-  std::string Name() const { return "region file " + options_.path; }
+  std::string Name() const {
+    return (options_.in_place ? "memory " : "region file ") + options_.path;
+  }
 
   const RegionFileOptions options_;
   rdma::UniqueFd lock_;

@@ -45,15 +45,17 @@ Server::Server(const MemoryNodeOptions& options, rdma::Device* device, Clock* cl
 Server::~Server() { Stop(/*silently=*/false); }
 
 Status Server::OpenRegion() {
-  if (options_.region_file.empty()) {
+  if (options_.region_file.empty() && options_.region_memory.empty()) {
     NACRE_RETURN_IF_ERROR(DrawId(&instance_id_));
     start_id_ = StartIdOf(instance_id_);
     return ServerRegion::Create(device_, options_.region_bytes, options_.slab_bytes, instance_id_,
                                 options_.log.get(), &region_);
   }
-  RegionFileOptions kept{.path = options_.region_file,
+  const bool in_place = options_.region_file.empty();
+  RegionFileOptions kept{.path = in_place ? options_.region_memory : options_.region_file,
                          .slab_bytes = options_.slab_bytes,
                          .reset = options_.region_reset,
+                         .in_place = in_place,
                          .clock = clock_,
                          .log = options_.log.get()};
   uint64_t start = 0;
@@ -61,21 +63,22 @@ Status Server::OpenRegion() {
   start_id_ = StartIdOf(start);
   NACRE_RETURN_IF_ERROR(
       ServerRegion::SizeOf(options_.region_bytes, options_.slab_bytes, &kept.region_bytes));
+  kept.head_bytes =
+      kept.region_bytes - options_.region_bytes / options_.slab_bytes * options_.slab_bytes;
   NACRE_RETURN_IF_ERROR(RegionFile::Open(kept, &file_));
   instance_id_ = file_->instance_id();
   keeping_ = file_->keeping();
   return ServerRegion::Open(device_, options_.region_bytes, options_.slab_bytes, *file_,
                             options_.log.get(), &region_)
-      .WithContext("region file " + options_.region_file);
+      .WithContext("region in " + kept.path);
 }
 
 Status Server::TakeKept() {
   if (file_ == nullptr || file_->keeping() != Keeping::kWarm) return Status::OK();
   bool clean = false;
-  NACRE_RETURN_IF_ERROR(databases_->TakeKept(clock_->NowNanos(), &clean)
-                            .WithContext("region file " + options_.region_file));
+  NACRE_RETURN_IF_ERROR(databases_->TakeKept(clock_->NowNanos(), &clean).WithContext("kept state"));
   Log(options_.log, LogLevel::kInfo, "{}: took over {} databases in {} slabs; {}",
-      options_.region_file, databases_->count(), region_->leased(),
+      options_.region_file + options_.region_memory, databases_->count(), region_->leased(),
       clean ? "the process before had stopped by itself" : "the process before was killed");
   return Status::OK();
 }

@@ -53,7 +53,7 @@ Status OpenDevice(Uri* uri, std::unique_ptr<rdma::Device>* device) {
 
 /// Chooses where the far side listens if no address is given: where only this host can reach it.
 Status OwnAddress(const std::string& scheme, std::string* address) {
-  if (scheme == "shm") *address = "@";
+  if (scheme == "shm" || scheme == "cxl") *address = "@";
   if (scheme == "tcp") *address = "127.0.0.1:0";
   if (!address->empty()) return Status::OK();
   return Status::InvalidArgument(scheme + ": needs the address of a device, as in " + scheme +

@@ -2,8 +2,10 @@
 
 #include <sys/resource.h>
 
+#include <filesystem>
 #include <fstream>
 #include <string>
+#include <system_error>
 
 #include "rdma/verbs/diagnosis.h"
 #include "util/uri.h"
@@ -53,6 +55,21 @@ Finding OpenFiles() {
   return finding;
 }
 
+/// The dax devices that the kernel lists in `folder`.
+Finding DaxDevices(const std::string& folder) {
+  std::string devices;
+  std::error_code error;
+  for (const auto& device : std::filesystem::directory_iterator(folder, error)) {
+    uint64_t bytes = 0;
+    std::ifstream(device.path() / "size") >> bytes;
+    devices += (devices.empty() ? "" : ", ") + device.path().filename().string() + " of " +
+               FormatBytes(bytes);
+  }
+  if (!devices.empty()) return {Verdict::kOk, "dax devices", devices, ""};
+  return {Verdict::kWarning, "dax devices", "there is none",
+          "'daxctl list' and 'cxl list' say why; for a trial a file in tmpfs stands for one"};
+}
+
 }  // namespace
 
 std::vector<Finding> Diagnose(const std::string& scheme,
@@ -62,9 +79,10 @@ std::vector<Finding> Diagnose(const std::string& scheme,
   std::vector<Finding> findings;
   findings.push_back(OpenFiles());
   findings.push_back(HugePages("huge pages", folder + "enabled", "madvise"));
-  if (scheme == "shm") {
+  if (scheme == "shm" || scheme == "cxl") {
     findings.push_back(HugePages("huge pages, shared", folder + "shmem_enabled", "advise"));
   }
+  if (scheme == "cxl") findings.push_back(DaxDevices("/sys/bus/dax/devices"));
   if (scheme == "verbs") DiagnoseVerbs(parameters, peers, &findings);
   return findings;
 }

@@ -1,12 +1,10 @@
 #include "rdma/memory.h"
 
 #include <fcntl.h>
-#include <linux/magic.h>
 #include <linux/memfd.h>
 #include <sys/mman.h>
 #include <sys/random.h>
 #include <sys/stat.h>
-#include <sys/statfs.h>
 
 #include <algorithm>
 #include <atomic>
@@ -17,6 +15,8 @@
 #include <fstream>
 #include <vector>
 
+#include "rdma/dax.h"
+#include "rdma/transport.h"
 #include "util/uri.h"
 
 // The headers may be older than the kernel: these came with Linux 5.14 and 6.1.
@@ -33,14 +33,24 @@ namespace {
 
 constexpr size_t kPageBytes = 4096;
 constexpr size_t kHugePageBytes = size_t{2} << 20;
+const char* const kSysfs = "/sys";
 
 size_t RoundUp(size_t size, size_t unit) { return (size + unit - 1) / unit * unit; }
 
 /// The size of the file's pages: larger ones are mapped as a whole.
 size_t PageBytesOf(int fd) {
-  struct statfs system;
-  if (fd < 0 || fstatfs(fd, &system) != 0 || system.f_type != HUGETLBFS_MAGIC) return kPageBytes;
-  return static_cast<size_t>(system.f_bsize);
+  DaxMemory memory;
+  if (fd < 0 || !DescribeDax(fd, kSysfs, &memory).ok()) return kPageBytes;
+  return memory.alignment;
+}
+
+/// Bytes of a file or of a dax device; 0 if the system does not say.
+size_t BytesOf(int fd) {
+  struct stat attributes;
+  if (fstat(fd, &attributes) != 0) return 0;
+  if (!S_ISCHR(attributes.st_mode)) return static_cast<size_t>(attributes.st_size);
+  DaxMemory memory;
+  return DescribeDax(fd, kSysfs, &memory).ok() ? memory.bytes : 0;
 }
 
 /// Maps at a multiple of the huge page size if the object can hold a huge page at all, so that
@@ -136,6 +146,28 @@ Status Mapping::MakeWritable(size_t offset, size_t size) const {
   return SystemError("make " + FormatBytes(size) + " of a peer writable");
 }
 
+void Mapping::TakeAway() const {
+  if (taken_away_.exchange(true)) return;
+  // A device may have nothing smaller than huge pages to be exchanged.
+  const size_t first = std::min(size_, kHugePageBytes);
+  constexpr int kNothing = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE;
+  void* const head = mmap(nullptr, first, PROT_READ | PROT_WRITE, kNothing, -1, 0);
+  if (head == MAP_FAILED) return;
+  std::atomic_ref<uint64_t>(
+      *reinterpret_cast<uint64_t*>(static_cast<char*>(head) + Device::kMovedAwayAt))
+      .store(1);
+  // Each of the two is seen by all threads once the call returns, so who copies from what has come
+  // in the place of the memory finds the word set.
+  if (mremap(head, first, first, MREMAP_MAYMOVE | MREMAP_FIXED, data_) == MAP_FAILED) {
+    munmap(head, first);
+    return;
+  }
+  if (size_ > first) {
+    mmap(data_ + first, size_ - first, PROT_READ | PROT_WRITE, kNothing | MAP_FIXED, -1, 0);
+  }
+  madvise(data_, size_, MADV_DONTFORK);
+}
+
 size_t Mapping::ResidentBytes() const {
   constexpr size_t kStepPages = size_t{1} << 18;
   std::vector<unsigned char> resident(std::min(kStepPages, size_ / kPageBytes));
@@ -172,8 +204,10 @@ Status MappingTable::FindOrMap(ObjectName name, int fd, size_t size, bool writab
   const bool known = fstat(fd, &attributes) == 0;
   const int seals = fcntl(fd, F_GET_SEALS);
   const bool sealed = seals >= 0 && (seals & F_SEAL_SHRINK) != 0;
-  const bool named = known && S_ISREG(attributes.st_mode) && attributes.st_nlink > 0;
-  if (!known || (!sealed && !named) || static_cast<size_t>(attributes.st_size) < size) {
+  // A device cannot shrink at all.
+  const bool named = known && attributes.st_nlink > 0 &&
+                     (S_ISREG(attributes.st_mode) || S_ISCHR(attributes.st_mode));
+  if (!known || (!sealed && !named) || BytesOf(fd) < size) {
     return Status::IOError("a peer passed memory that is not sealed or not of " +
                            FormatBytes(size));
   }
@@ -242,11 +276,9 @@ Status CreateMemory(ObjectName name, size_t size, MemoryKind kind, UniqueFd* fd,
 
 Status MapFile(ObjectName name, int fd, size_t size, std::shared_ptr<Mapping>* mapping) {
   const size_t mapped_size = RoundUp(size, PageBytesOf(fd));
-  struct stat attributes;
-  if (fstat(fd, &attributes) != 0) return SystemError("look at a file");
-  if (static_cast<size_t>(attributes.st_size) < mapped_size) {
-    return Status::IOError("a file of " + FormatBytes(static_cast<uint64_t>(attributes.st_size)) +
-                           " is too small for " + FormatBytes(mapped_size));
+  if (const size_t bytes = BytesOf(fd); bytes < mapped_size) {
+    return Status::IOError("a file of " + FormatBytes(bytes) + " is too small for " +
+                           FormatBytes(mapped_size));
   }
   char* data = MapAligned(fd, mapped_size, PROT_READ | PROT_WRITE);
   if (data == nullptr) return SystemError("map " + FormatBytes(mapped_size) + " of a file");

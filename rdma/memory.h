@@ -1,5 +1,6 @@
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <map>
@@ -57,6 +58,11 @@ class Mapping {
   /// pages. This is never undone, as a copy may be under way when the right to it ends. `IOError`
   /// if the system refuses.
   Status MakeWritable(size_t offset, size_t size) const;
+  /// The memory has Device::kMovedAwayAt, and its owner is gone: puts other memory in its place,
+  /// where that word is set, so that this process can reach it no more, whatever still refers here.
+  /// What copies from or to it meanwhile does no harm, and finds that it does not count. If the
+  /// system refuses, the memory stays until the last user lets it go.
+  void TakeAway() const;
   /// Bytes that occupy memory now.
   size_t ResidentBytes() const;
 
@@ -69,6 +75,7 @@ class Mapping {
   const bool created_here_;
   bool borrowed_ = false;
   bool kept_ = false;
+  mutable std::atomic<bool> taken_away_{false};
 };
 
 /// The mappings of this process, by name. Process-wide by nature: it mirrors the address space.

@@ -39,7 +39,7 @@ Status OpenDevice(const std::string& scheme, const DeviceOptions& options, Clock
       NACRE_RETURN_IF_ERROR(ParseNonNegative(name, value, &model.rtt_us));
     } else if (name == "gbps") {
       NACRE_RETURN_IF_ERROR(ParseNonNegative(name, value, &model.gbps));
-    } else if (name == "map" && (scheme == "shm" || scheme == "embedded")) {
+    } else if (name == "map" && (scheme == "shm" || scheme == "cxl" || scheme == "embedded")) {
       if (value != "0" && value != "1") {
         return Status::InvalidArgument("transport parameter map=" + value + ": neither 0 nor 1");
       }
@@ -53,6 +53,8 @@ Status OpenDevice(const std::string& scheme, const DeviceOptions& options, Clock
   }
   if (scheme == "shm") {
     NACRE_RETURN_IF_ERROR(ShmDevice::Open("shm", options, clock, device));
+  } else if (scheme == "cxl") {
+    NACRE_RETURN_IF_ERROR(ShmDevice::Open("cxl", options, clock, device));
   } else if (scheme == "embedded") {
     NACRE_RETURN_IF_ERROR(ShmDevice::Open("embedded", options, clock, device));
   } else if (scheme == "tcp") {

@@ -329,7 +329,7 @@ class Device {
 /// How a device is opened.
 struct DeviceOptions {
   /// Parameters of the URI: "rtt_us" and "gbps" add the NIC model (rdma/nic_device.h); "map=0" of
-  /// "shm" and "embedded" refuses QueuePair::Map; the rest is the backend's.
+  /// "shm", "cxl" and "embedded" refuses QueuePair::Map; the rest is the backend's.
   std::map<std::string, std::string> parameters{};
   /// Shared by all members of a pool. Both ends of a connection prove that they know it before
   /// anything else is said (rdma/handshake.h); empty: none is asked for, none is known.
@@ -338,7 +338,7 @@ struct DeviceOptions {
   std::shared_ptr<Logger> logger{};
 };
 
-/// Opens the device for a URI scheme: "shm", "tcp", "verbs", or "embedded" for peers that are all
+/// Opens the device for a URI scheme: "shm", "cxl", "tcp", "verbs", or "embedded" for peers all
 /// in this process. `InvalidArgument` for an unknown scheme or parameter, `NotSupported` for a
 /// scheme that this build lacks. `clock` outlives the device.
 Status OpenDevice(const std::string& scheme, const DeviceOptions& options, Clock* clock,

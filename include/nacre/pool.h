@@ -24,7 +24,7 @@ struct PoolOptions {
 /// A set of memory nodes, named by a URI:
 ///
 ///     embedded:?nodes=4&size=1GiB           nodes inside this process, gone with this object
-///     shm:/run/n0.sock,/run/n1.sock         `nacre-memnode` processes of this host
+///     shm:/run/n0.sock,/run/n1.sock         `nacre-memnode`s of this host; or cxl:
 ///     tcp:10.0.0.1:7000,[fd00::2]:7000      of any host
 ///     verbs:10.1.0.1:7000,10.1.0.2:7000     of any host, by RDMA: IP addresses of RDMA devices
 ///     mixed:shm:/run/n0.sock,tcp:mn2:7000   each node over a transport of its own (but embedded)
@@ -36,7 +36,7 @@ struct PoolOptions {
 ///
 ///     secret_file       file with the pool's secret; see below
 ///     nodes, size, slab_size  embedded: how many (4), bytes of each (1GiB) and of a slab (64MiB)
-///     map               shm, embedded: 0 reads nodes' memory by requests only, as over a network;
+///     map               shm, cxl, embedded: 0 reads nodes' memory by requests, as over a network;
 ///                       otherwise scans load it where it lies (1)
 ///     rtt_us, gbps      any: put the NIC model before every node: a round trip in microseconds, a
 ///                       bandwidth in Gbit/s (0: none)

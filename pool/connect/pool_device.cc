@@ -2,7 +2,7 @@
 
 #include <algorithm>
 #include <filesystem>
-#include <string_view>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -15,13 +15,15 @@ std::string NodeAddress(const Uri& pool, size_t i) {
 }
 
 void MakePathsAbsolute(Uri* pool) {
-  constexpr std::string_view kShm = "shm:";
   for (std::string& address : pool->addresses) {
-    const bool prefixed = pool->scheme == kMixedScheme && address.starts_with(kShm);
-    if (pool->scheme != "shm" && !prefixed) continue;
-    const std::string path = prefixed ? address.substr(kShm.size()) : address;
-    if (path.empty() || path[0] == '@') continue;
-    address = (prefixed ? std::string(kShm) : "") + std::filesystem::absolute(path).string();
+    for (const std::string scheme : {"shm", "cxl"}) {
+      const bool prefixed = pool->scheme == kMixedScheme && address.starts_with(scheme + ":");
+      if (pool->scheme != scheme && !prefixed) continue;
+      const std::string prefix = prefixed ? scheme + ":" : "";
+      const std::string path = address.substr(prefix.size());
+      if (path.empty() || path[0] == '@') continue;
+      address = prefix + std::filesystem::absolute(path).string();
+    }
   }
 }
 

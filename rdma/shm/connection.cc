@@ -48,6 +48,9 @@ Status Connection::AddRegion(const RegionMessage& message, const std::vector<Uni
   if (region.mapping->size() < message.size) {
     return Status::InvalidArgument("a region larger than its memory");
   }
+  if (parts_.kept_memory != nullptr && region.mapping->kept() && !same_process()) {
+    parts_.kept_memory->Add(parts_.process, region.mapping);
+  }
   regions_[message.key] = std::move(region);
   return Status::OK();
 }

@@ -11,6 +11,7 @@
 #include "rdma/memory.h"
 #include "rdma/refusals.h"
 #include "rdma/shm/control.h"
+#include "rdma/shm/kept_memory.h"
 #include "rdma/shm/peer_process.h"
 #include "rdma/shm/ring.h"
 #include "rdma/shm/socket.h"
@@ -55,6 +56,8 @@ class Connection {
         receive_doorbell;          ///< The doorbell of our receive completion queue.
     uint64_t receive_bit = 0;      ///< The queue pair's group in it.
     Refusals* refusals = nullptr;  ///< The device's refusals.
+    /// Hears of the peer's memory that outlives it; null: it may stay here as well.
+    KeptMemory* kept_memory = nullptr;
   };
   explicit Connection(Parts parts) : parts_(std::move(parts)) {}
 

@@ -94,6 +94,7 @@ ShmDevice::ShmDevice(const char* scheme, const DeviceOptions& options, Clock* cl
     : scheme_(scheme),
       memory_kind_(std::strcmp(scheme, "embedded") == 0 ? MemoryKind::kPrivate
                                                         : MemoryKind::kShareable),
+      lets_memory_go_(std::strcmp(scheme, "cxl") == 0),
       may_map_(MayMap(options.parameters)),
       clock_(clock),
       secret_(options.secret),
@@ -354,7 +355,8 @@ Status ShmDevice::Connect(const std::string& address, const std::string& private
                           .send_doorbell = sends->doorbell(),
                           .receive_doorbell = receives->doorbell(),
                           .receive_bit = uint64_t{1} << group,
-                          .refusals = &refusals_};
+                          .refusals = &refusals_,
+                          .kept_memory = lets_memory_go_ ? &kept_memory_ : nullptr};
   NACRE_RETURN_IF_ERROR(ConnectTo(target, deadline, &parts.socket));
   // The listener answers to the Hello that follows.
   parts.process = PeerProcess::Of(parts.socket.get());
@@ -433,7 +435,8 @@ Status ShmDevice::Accept(UniqueFd socket, PeerProcess process, const Hello& hell
       .send_doorbell = send_queue->doorbell(),
       .receive_doorbell = receive_queue->doorbell(),
       .receive_bit = uint64_t{1} << group,
-      .refusals = &refusals_};
+      .refusals = &refusals_,
+      .kept_memory = lets_memory_go_ ? &kept_memory_ : nullptr};
   NACRE_RETURN_IF_ERROR(MappingTable::Process()->FindOrMap(
       {hello.doorbell.device, ConnectionObject(hello.connection)}, fds[2].get(),
       ConnectionMemory::Bytes(hello.ring_slots), true, &parts.memory));
@@ -555,7 +558,7 @@ void ShmDevice::LookForDeaths() {
     has_remote_peers = true;
     if (connection->peer_control()->life_sign.OwnerDied()) connection->MarkPeerGone();
   }
-  has_remote_peers_.store(has_remote_peers);
+  has_remote_peers_.store(kept_memory_.LookForDeaths() || has_remote_peers);
 }
 
 }  // namespace nacre::rdma

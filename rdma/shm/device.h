@@ -12,6 +12,7 @@
 #include "rdma/shm/completion_queue.h"
 #include "rdma/shm/connection.h"
 #include "rdma/shm/control.h"
+#include "rdma/shm/kept_memory.h"
 #include "rdma/shm/peer_writers.h"
 #include "rdma/shm/region.h"
 #include "rdma/shm/socket.h"
@@ -31,14 +32,15 @@ namespace nacre::rdma {
 // of a region could do anything with it. So the keys guard against mistakes of peers that know the
 // secret, and the handshake against those that do not.
 //
-// Locks, in order: announce_mutex_, then any of watch_mutex_, PeerWriters', Connection's, and last
-// MappingTable's.
+// Locks, in order: announce_mutex_, then any of watch_mutex_, PeerWriters', Connection's, then
+// KeptMemory's, and last MappingTable's.
 
 /// Opened by OpenDevice. Regions, queues, queue pairs and listeners must be gone before it.
 class ShmDevice final : public Device {
  public:
-  /// `scheme`: "shm", or "embedded" for a device whose peers are all in this process; its regions
-  /// are then private memory, which gets huge pages by default where shared memory does not.
+  /// `scheme`: "shm"; "cxl", whose peers' regions of files or devices go from this process when the
+  /// peer has; or "embedded" for a device whose peers are all in this process; its regions are then
+  /// private memory, which gets huge pages by default where shared memory does not.
   /// `options`: secret and logger. `clock` outlives the device.
   static Status Open(const char* scheme, const DeviceOptions& options, Clock* clock,
                      std::unique_ptr<Device>* device);
@@ -111,12 +113,14 @@ class ShmDevice final : public Device {
 
   const char* const scheme_;
   const MemoryKind memory_kind_;
+  const bool lets_memory_go_;  ///< When peers have ended: see KeptMemory.
   const bool may_map_;
   Clock* const clock_;
   const std::string secret_;
   Refusals refusals_;
   const std::shared_ptr<DeviceControl> control_;
   PeerWriters writers_;
+  KeptMemory kept_memory_;
   std::atomic<uint32_t> next_connection_{1};
 
   /// Held while regions are announced, so that each connection hears of all of them in order.

@@ -1,5 +1,6 @@
 #include "rdma/shm/peer_process.h"
 
+#include <fcntl.h>
 #include <poll.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
@@ -26,6 +27,13 @@ PeerProcess PeerProcess::Of(int socket) {
   if (!result.is_this_process()) {
     result.fd_ = UniqueFd(static_cast<int>(syscall(SYS_pidfd_open, credentials.pid, 0)));
   }
+  return result;
+}
+
+PeerProcess PeerProcess::Again() const {
+  PeerProcess result;
+  result.id_ = id_;
+  if (fd_.valid()) result.fd_ = UniqueFd(fcntl(fd_.get(), F_DUPFD_CLOEXEC, 0));
   return result;
 }
 

@@ -23,6 +23,9 @@ class PeerProcess {
   /// as across process namespaces.
   static PeerProcess Of(int socket);
 
+  /// The same process. It is unknown if this process has no descriptor left.
+  PeerProcess Again() const;
+
   /// 0: unknown.
   pid_t id() const { return id_; }
   bool is_this_process() const;

@@ -134,7 +134,7 @@ std::string ShmAddress::ToString(const char* scheme) const {
 
 Status ParseShmAddress(const std::string& text, ShmAddress* address) {
   std::string rest = text;
-  for (const char* scheme : {"shm:", "embedded:"}) {
+  for (const char* scheme : {"shm:", "cxl:", "embedded:"}) {
     if (rest.starts_with(scheme)) {
       rest.erase(0, std::strlen(scheme));
       break;

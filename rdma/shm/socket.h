@@ -15,8 +15,8 @@
 namespace nacre::rdma {
 
 /// Where a shm device listens: a socket file, or a name in Linux's abstract namespace, which
-/// vanishes with its listener. It is written "shm:/run/n0.sock" or "shm:@name"; "embedded:" and no
-/// scheme at all mean the same as "shm:". For "@" alone the system chooses a name.
+/// vanishes with its listener. It is written "shm:/run/n0.sock" or "shm:@name"; "cxl:", "embedded:"
+/// and no scheme at all mean the same as "shm:". For "@" alone the system chooses a name.
 struct ShmAddress {
   bool abstract = false;
   std::string name;  ///< Path, or abstract name without "@".

@@ -30,6 +30,7 @@ inline void PrintTo(const Setup& setup, std::ostream* out) { *out << setup.name;
 
 inline std::vector<Setup> AllSetups() {
   const DeviceSpec shm;
+  const DeviceSpec cxl{.scheme = "cxl"};
   const DeviceSpec embedded{.scheme = "embedded"};
   const DeviceSpec nic{.scheme = "shm", .parameters = {{"rtt_us", "5"}, {"gbps", "50"}}};
   const DeviceSpec faults{.scheme = "shm", .with_faults = true};
@@ -41,6 +42,8 @@ inline std::vector<Setup> AllSetups() {
       {.name = "shm_accepting", .spec = shm, .accepting = true},
       {.name = "shm_process", .spec = shm, .child = true},
       {.name = "shm_process_accepting", .spec = shm, .child = true, .accepting = true},
+      {.name = "cxl", .spec = cxl},
+      {.name = "cxl_process", .spec = cxl, .child = true},
       {.name = "embedded", .spec = embedded},
       {.name = "nic", .spec = nic},
       {.name = "nic_process", .spec = nic, .child = true},

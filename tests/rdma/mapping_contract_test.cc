@@ -50,7 +50,7 @@ TEST_P(MappingContractTest, OnlyDevicesThatSaySoMap) {
   EXPECT_EQ(memory != nullptr, Maps());
   EXPECT_EQ(mapped.IsNotSupported(), !Maps()) << mapped.ToString();
   const std::string& scheme = GetParam().spec.scheme;
-  const bool local = scheme == "shm" || scheme == "embedded";
+  const bool local = scheme == "shm" || scheme == "cxl" || scheme == "embedded";
   EXPECT_EQ(Maps(), local && !GetParam().spec.with_faults && GetParam().spec.parameters.empty());
 }
 
@@ -119,7 +119,7 @@ TEST_P(MappingContractTest, MemoryOfAKilledPeerStaysButDoesNotCount) {
 }
 
 TEST(MappingTest, AParameterForbidsIt) {
-  for (const char* scheme : {"shm", "embedded"}) {
+  for (const char* scheme : {"shm", "cxl", "embedded"}) {
     std::unique_ptr<Device> device;
     EXPECT_TRUE(IsOk(OpenForTest({.scheme = scheme, .parameters = {{"map", "0"}}}, &device)));
     EXPECT_FALSE(device->may_map());

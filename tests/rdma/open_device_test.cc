@@ -26,6 +26,7 @@ bool Names(const Status& status, const std::string& culprit) {
 
 TEST(OpenDeviceTest, SchemesThatExist) {
   EXPECT_TRUE(Open("shm").ok());
+  EXPECT_TRUE(Open("cxl").ok());
   EXPECT_TRUE(Open("embedded").ok());
   EXPECT_TRUE(Open("shm", {{"rtt_us", "2"}, {"gbps", "100"}}).ok());
   EXPECT_TRUE(Open("embedded", {{"rtt_us", "0.5"}}).ok());

@@ -90,7 +90,7 @@ TEST_P(KeptRegionTest, RefusesAFileThatIsTooSmall) {
   EXPECT_NE(s.ToString().find("too small"), std::string::npos) << s.ToString();
 }
 
-INSTANTIATE_TEST_SUITE_P(, KeptRegionTest, testing::Values("shm", "tcp"),
+INSTANTIATE_TEST_SUITE_P(, KeptRegionTest, testing::Values("shm", "cxl", "tcp"),
                          [](const auto& instance) { return instance.param; });
 
 /// Over `shm` a peer that outlives the owner's process has its memory mapped.

@@ -170,6 +170,105 @@ TEST_F(RegionFileTest, RefusesWhatIsNoRegionFile) {
   EXPECT_FALSE(std::filesystem::exists(path_ + ".new"));
 }
 
+class RegionInPlaceTest : public RegionFileTest {
+ protected:
+  static constexpr uint64_t kMemoryBytes = kRegionBytes + (2 << 20);
+
+  RegionInPlaceTest() { Resize(kMemoryBytes); }
+  void Resize(uint64_t bytes) const {
+    if (!std::filesystem::exists(path_)) std::ofstream(path_).flush();
+    std::filesystem::resize_file(path_, bytes);
+  }
+  RegionFileOptions InPlace() const {
+    RegionFileOptions options = Plan();
+    options.in_place = true;
+    options.head_bytes = kSlabBytes;
+    return options;
+  }
+  /// Opens it, expects it to be warm or empty, and to have the state.
+  void Expect(Keeping keeping, const std::string& state, RegionFileOptions options) {
+    std::unique_ptr<RegionFile> file;
+    ASSERT_TRUE(IsOk(Open(options, &file)));
+    EXPECT_EQ(file->keeping(), keeping);
+    EXPECT_TRUE(file->state() == Slice(state));
+    EXPECT_EQ(file->instance_id() == instance_id_, keeping == Keeping::kWarm);
+    instance_id_ = file->instance_id();
+    ASSERT_TRUE(IsOk(file->Save("next")));
+  }
+};
+
+TEST_F(RegionInPlaceTest, KeepsWhatWasSavedAndMakesNothingBesides) {
+  ASSERT_NO_FATAL_FAILURE(Expect(Keeping::kEmpty, "", InPlace()));
+  ASSERT_NO_FATAL_FAILURE(Expect(Keeping::kWarm, "next", InPlace()));
+  RegionFileOptions reset = InPlace();
+  reset.reset = true;
+  ASSERT_NO_FATAL_FAILURE(Expect(Keeping::kEmpty, "", reset));
+  ASSERT_NO_FATAL_FAILURE(Expect(Keeping::kWarm, "next", InPlace()));
+  EXPECT_EQ(std::filesystem::file_size(path_), kMemoryBytes);
+  EXPECT_FALSE(std::filesystem::exists(path_ + ".lock"));
+  EXPECT_FALSE(std::filesystem::exists(path_ + ".new"));
+}
+
+TEST_F(RegionInPlaceTest, WhatIsEmptyHasNoSlabs) {
+  const std::string rest(kRegionBytes, 'x');
+  {
+    const rdma::UniqueFd fd(::open(path_.c_str(), O_RDWR | O_CLOEXEC));
+    ASSERT_EQ(::pwrite(fd.get(), rest.data(), rest.size(), 4096),
+              static_cast<ssize_t>(rest.size()));
+  }
+  ASSERT_NO_FATAL_FAILURE(Expect(Keeping::kEmpty, "", InPlace()));
+  std::string head(kSlabBytes - 4096, 'y');
+  const rdma::UniqueFd fd(::open(path_.c_str(), O_RDONLY | O_CLOEXEC));
+  ASSERT_EQ(::pread(fd.get(), head.data(), head.size(), 4096), static_cast<ssize_t>(head.size()));
+  EXPECT_EQ(head, std::string(head.size(), '\0'));
+}
+
+TEST_F(RegionInPlaceTest, WaitsForThoseThatHaveItMapped) {
+  std::unique_ptr<RegionFile> file;
+  ASSERT_TRUE(IsOk(Open(InPlace(), &file)));
+  ExpectRefused(InPlace(), Status::Code::kBusy, "another process");
+  // As a peer does with the descriptor that it is sent: the mapping is left when it is closed.
+  void* mapped = MAP_FAILED;
+  {
+    const rdma::UniqueFd sent(::fcntl(file->fd(), F_DUPFD_CLOEXEC, 0));
+    mapped = ::mmap(nullptr, 4096, PROT_READ, MAP_SHARED, sent.get(), 0);
+    ASSERT_NE(mapped, MAP_FAILED);
+  }
+  file.reset();
+  ExpectRefused(InPlace(), Status::Code::kBusy, "stopped peer");
+  std::thread lets_go([mapped] {
+    std::this_thread::sleep_for(std::chrono::milliseconds(50));
+    ::munmap(mapped, 4096);
+  });
+  ASSERT_TRUE(IsOk(Open(InPlace(), &file)));
+  lets_go.join();
+  EXPECT_EQ(file->keeping(), Keeping::kWarm);
+}
+
+TEST_F(RegionInPlaceTest, RefusesWhatItCannotUse) {
+  Resize(kRegionBytes);
+  ExpectRefused(InPlace(), Status::Code::kInvalidArgument, std::to_string(kRegionBytes));
+  Resize(kMemoryBytes + 1);
+  ExpectRefused(InPlace(), Status::Code::kInvalidArgument, "no multiple");
+  Resize(kMemoryBytes);
+  {
+    const rdma::UniqueFd fd(::open(path_.c_str(), O_RDWR | O_CLOEXEC));
+    ASSERT_EQ(::pwrite(fd.get(), "something else", 14, 100), 14);
+  }
+  ExpectRefused(InPlace(), Status::Code::kCorruption, "--region_reset");
+  RegionFileOptions reset = InPlace();
+  reset.reset = true;
+  ASSERT_NO_FATAL_FAILURE(Expect(Keeping::kEmpty, "", reset));
+  FlipBit(kHeadAt + 30, 3);
+  ExpectRefused(InPlace(), Status::Code::kCorruption, "--region_reset");
+  FlipBit(kHeadAt + 30, 3);
+  std::filesystem::rename(path_, path_ + ".first");
+  std::filesystem::copy_file(path_ + ".first", path_);
+  ExpectRefused(InPlace(), Status::Code::kInvalidArgument, "copy");
+  std::filesystem::remove(path_);
+  ExpectRefused(InPlace(), Status::Code::kIOError, "No such file");
+}
+
 TEST_F(RegionFileTest, RefusesALaterFormat) {
   ASSERT_NO_FATAL_FAILURE(Make("state"));
   FlipBit(kVersionAt, 3);

@@ -374,9 +374,10 @@ TEST_P(WarmNodesTest, TheFileOfAnotherPoolIsOfNoUse) {
 TEST_P(WarmNodesTest, SaysWhyAFileCannotBeUsed) {
   ASSERT_NO_FATAL_FAILURE(StartNodes(1));
   const std::string file = Process(0).region_file();
+  const std::string flag = GetParam() == "cxl" ? "--memory=dax:" : "--region_file=";
   const auto start = [&](const std::string& size, const std::vector<std::string>& more) {
     std::vector<std::string> arguments = {"--listen=" + Process(0).address(), "--size=" + size,
-                                          "--slab_size=1MiB", "--region_file=" + file};
+                                          "--slab_size=1MiB", flag + file};
     arguments.insert(arguments.end(), more.begin(), more.end());
     return arguments;
   };
@@ -399,7 +400,21 @@ TEST_P(WarmNodesTest, SaysWhyAFileCannotBeUsed) {
   EXPECT_NE(output.find("ready"), std::string::npos) << output;
 }
 
-INSTANTIATE_TEST_SUITE_P(, WarmNodesTest, testing::Values("shm", "tcp"),
+TEST(WarmMemoryTest, ANodeOverTcpLendsADevice) {
+  const TempFolder files{MemoryFolder()};
+  const std::string memory = files.File("memory");
+  const rdma::UniqueFd fd(::open(memory.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600));
+  ASSERT_EQ(::ftruncate(fd.get(), 80 << 20), 0);
+  for (const std::string said : {"of 1.0 MiB\n", "of 1.0 MiB, warm"}) {
+    ChildProcess node("nacre-memnode", {"--listen=tcp:127.0.0.1:0", "--size=64MiB",
+                                        "--slab_size=1MiB", "--memory=dax:" + memory});
+    const std::string output = node.AwaitOutput("\n", 60);
+    EXPECT_NE(output.find(said), std::string::npos) << output;
+    node.Kill();
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(, WarmNodesTest, testing::Values("shm", "tcp", "cxl"),
                          [](const auto& instance) { return instance.param; });
 
 }  // namespace

@@ -11,6 +11,7 @@
 #include <chrono>
 #include <cstdlib>
 #include <filesystem>
+#include <fstream>
 #include <thread>
 
 extern char** environ;
@@ -125,6 +126,17 @@ ProcessResult RunBinary(const std::string& binary, const std::vector<std::string
   return result;
 }
 
+namespace {
+
+/// A file of the size of a device, which takes no memory before it is used.
+void MakeMemory(const std::string& path) {
+  constexpr uintmax_t kBytes = 80 << 20;
+  std::ofstream(path).flush();
+  std::filesystem::resize_file(path, kBytes);
+}
+
+}  // namespace
+
 MemnodeProcess::MemnodeProcess(const MemnodeProcessOptions& options)
     : options_(options), plugins_(options.plugins) {
   if (folder_.path().empty()) return;
@@ -133,7 +145,8 @@ MemnodeProcess::MemnodeProcess(const MemnodeProcessOptions& options)
     region_file_ = options.region_folder + "/" +
                    std::filesystem::path(folder_.path()).filename().string() + ".region";
   }
-  address_ = "shm:" + socket_path_;
+  address_ = (options.scheme == "cxl" ? "cxl:" : "shm:") + socket_path_;
+  if (options.scheme == "cxl") MakeMemory(region_file_);
   if (options.scheme == "tcp") address_ = "tcp:127.0.0.1:0";
   if (options.scheme == "verbs") {
     const char* const host = std::getenv("NACRE_TEST_VERBS_HOST");
@@ -153,7 +166,10 @@ void MemnodeProcess::Start() {
       "--slab_size=" + options_.slab_size, "--workers=" + std::to_string(options_.workers),
       options_.populate ? "--populate" : "--nopopulate"};
   if (!plugins_.empty()) arguments.push_back("--plugin=" + plugins_);
-  if (!region_file_.empty()) arguments.push_back("--region_file=" + region_file_);
+  if (!region_file_.empty()) {
+    const char* const flag = options_.scheme == "cxl" ? "--memory=dax:" : "--region_file=";
+    arguments.push_back(flag + region_file_);
+  }
   process_ = std::make_unique<ChildProcess>("nacre-memnode", arguments, options_.environment);
   // "ready: tcp:127.0.0.1:40123 with ..."
   const std::string output = process_->AwaitOutput(" with ", kStartSeconds);

@@ -15,7 +15,8 @@ namespace nacre {
 std::vector<std::string> ProcessSchemes();
 
 struct MemnodeProcessOptions {
-  /// "shm", "tcp" or "verbs" (the last at the address that NACRE_TEST_VERBS_HOST names).
+  /// "shm", "cxl" (with a region_folder: its files stand for devices), "tcp" or "verbs" (the last
+  /// at the address that NACRE_TEST_VERBS_HOST names).
   std::string scheme = "shm";
   std::string size = "64MiB";
   std::string slab_size = "1MiB";
