@@ -57,9 +57,18 @@ class ConcatenatingIterator final : public InternalIterator {
     if (current_ != nullptr) current_->SeekToLast();
     SkipBackward();
   }
-  void Seek(const Slice& internal_key) override {
+  void PrepareSeek(const Slice& internal_key, const Slice* upper_bound) override {
+    prepared_ = false;
     run_->Seek(internal_key);
     Enter();
+    if (current_ != nullptr) current_->PrepareSeek(internal_key, upper_bound);
+    prepared_ = true;
+  }
+  void Seek(const Slice& internal_key) override {
+    if (!std::exchange(prepared_, false)) {
+      run_->Seek(internal_key);
+      Enter();
+    }
     if (current_ != nullptr) current_->Seek(internal_key);
     SkipForward();
   }
@@ -83,6 +92,7 @@ class ConcatenatingIterator final : public InternalIterator {
   /// Has the iterator of the table where the run stands; none past either end.
   void Enter() {
     const TableReader* const table = run_->table();
+    prepared_ = false;
     if (table == table_ && current_ != nullptr) return;
     current_.reset();
     table_ = table;
@@ -107,6 +117,7 @@ class ConcatenatingIterator final : public InternalIterator {
   const TableIteratorOptions options_;
   const TableReader* table_ = nullptr;
   std::unique_ptr<InternalIterator> current_;
+  bool prepared_ = false;  ///< The run stands where the next Seek goes.
 };
 
 }  // namespace

@@ -11,7 +11,8 @@ RecordWindows::RecordWindows(const TableContext* table, const RangeIndex* range_
     : table_(table),
       range_index_(range_index),
       options_(options),
-      readahead_(options.readahead_initial) {
+      readahead_(options.readahead_initial),
+      scan_end_(table->meta->records.length) {
   if (table->in_place != nullptr) {
     current_.data = table->in_place;
     current_.end = table->meta->records.length;
@@ -20,13 +21,34 @@ RecordWindows::RecordWindows(const TableContext* table, const RangeIndex* range_
   }
 }
 
+bool RecordWindows::Has(const RecordInterval& interval) {
+  return Holds(current_, interval) ||
+         std::any_of(ahead_.begin(), ahead_.end(),
+                     [&](const Window& window) { return Holds(window, interval); }) ||
+         LoadAround(interval.begin);
+}
+
+void RecordWindows::StartScan(const RecordInterval& interval, uint64_t scan_end) {
+  Abandon();
+  direction_ = Direction::kForward;
+  scan_end_ = std::max(scan_end, interval.end);
+  const uint64_t expected = table_->scan_length.Expected();
+  // Scans that end with their first interval reach the next one now and then.
+  const uint64_t length = interval.end - interval.begin;
+  const uint64_t first = expected < length / 2
+                             ? 0
+                             : length + std::min<uint64_t>(expected, options_.readahead_parallel);
+  ahead_.push_back(Start(first == 0 ? interval : WholeIntervals(interval.begin, first)));
+  if (expected < options_.readahead_parallel) return;
+  // The first records of a long scan come sooner by a read of their own.
+  readahead_ = std::max(readahead_, options_.readahead_parallel);
+  StartAhead();
+}
+
 Status RecordWindows::Load(const RecordInterval& interval) {
-  const auto holds = [&](const Window& window) {
-    return window.begin <= interval.begin && interval.end <= window.end;
-  };
-  if (holds(current_)) return Status::OK();
+  if (Holds(current_, interval)) return Status::OK();
   for (size_t i = 0; i < ahead_.size(); ++i) {
-    if (holds(ahead_[i])) return Take(i);
+    if (Holds(ahead_[i], interval)) return Take(i);
   }
   if (LoadAround(interval.begin)) return Status::OK();
   return Reload(interval);
@@ -66,21 +88,30 @@ Status RecordWindows::Next() {
   assert(current_.end < table_->meta->records.length);
   TurnTo(Direction::kForward);
   if (LoadAround(current_.end)) return Status::OK();
-  StartAhead();
-  return Take(0);
+  if (current_.end >= scan_end_) scan_end_ = table_->meta->records.length;  // It goes on after all.
+  return TakeNext();
 }
 
 Status RecordWindows::Previous() {
   assert(current_.begin > 0);
   TurnTo(Direction::kBackward);
+  return TakeNext();
+}
+
+/// While what was waited for is used, as many reads are under way as the scan has shown to need.
+Status RecordWindows::TakeNext() {
+  const bool was_long = IsLong();
   StartAhead();
-  return Take(0);
+  NACRE_RETURN_IF_ERROR(Take(0));
+  if (was_long) StartAhead();
+  return Status::OK();
 }
 
 /// Forgets the reads under way and starts small again.
 void RecordWindows::Abandon() {
   ahead_.clear();
   readahead_ = options_.readahead_initial;
+  scan_end_ = table_->meta->records.length;
 }
 
 void RecordWindows::TurnTo(Direction direction) {
@@ -91,10 +122,8 @@ void RecordWindows::TurnTo(Direction direction) {
 
 /// Keeps reads_in_flight reads under way, once the scan has shown to be a long one.
 void RecordWindows::StartAhead() {
-  const auto in_flight = [this] {
-    return readahead_ < options_.readahead_parallel ? 1 : std::max(options_.reads_in_flight, 1);
-  };
-  while (ahead_.size() < static_cast<size_t>(in_flight())) {
+  const int in_flight = IsLong() ? std::max(options_.reads_in_flight, 1) : 1;
+  while (ahead_.size() < static_cast<size_t>(in_flight)) {
     const RecordInterval range = direction_ == Direction::kForward ? NextRange() : PreviousRange();
     if (range.begin == range.end) return;
     ahead_.push_back(Start(range));
@@ -102,14 +131,19 @@ void RecordWindows::StartAhead() {
   }
 }
 
-/// Whole intervals behind what is at hand or under way, about readahead_ bytes; a record much
-/// larger than that gets a read of its own.
+/// What follows what is at hand or under way, up to scan_end_: nothing if that is behind it.
 RecordInterval RecordWindows::NextRange() const {
-  const uint64_t limit = table_->meta->records.length;
   const uint64_t begin = ahead_.empty() ? current_.end : ahead_.back().end;
-  if (limit - begin <= readahead_) return {begin, limit};
-  const RecordInterval last = range_index_->Containing(begin + readahead_ - 1);
-  const bool too_long = last.end - begin > 2 * readahead_;
+  if (begin >= scan_end_) return {begin, begin};
+  return WholeIntervals(begin, readahead_);
+}
+
+/// Whole intervals from `begin` on, about `bytes` up to scan_end_; a record much larger than that
+/// gets a read of its own.
+RecordInterval RecordWindows::WholeIntervals(uint64_t begin, uint64_t bytes) const {
+  if (scan_end_ - begin <= bytes) return {begin, scan_end_};
+  const RecordInterval last = range_index_->Containing(begin + bytes - 1);
+  const bool too_long = last.end - begin > 2 * bytes;
   return {begin, too_long && last.begin > begin ? last.begin : last.end};
 }
 

@@ -48,6 +48,13 @@ class RecordWindows {
     for (; begin < end; begin += 64) __builtin_prefetch(current_.data + (begin - current_.begin));
   }
 
+  /// Whether the window at hand is not a node's memory, nor a whole table in place.
+  bool fetched() const { return table_->in_place == nullptr && current_.memory == nullptr; }
+  /// Whether the interval is at hand, under way, or can be loaded: Load then posts no read.
+  bool Has(const RecordInterval& interval);
+  /// Starts to read what a scan from the interval on is expected to need, for Load; nothing at or
+  /// behind `scan_end` is read ahead.
+  void StartScan(const RecordInterval& interval, uint64_t scan_end);
   /// Makes a window that holds the interval, or its beginning and can be loaded, the one at hand:
   /// by one read of just the interval, unless it is at hand or under way.
   Status Load(const RecordInterval& interval);
@@ -76,13 +83,19 @@ class RecordWindows {
     const LoadableMemory* memory = nullptr;
   };
 
+  static bool Holds(const Window& window, const RecordInterval& interval) {
+    return window.begin <= interval.begin && interval.end <= window.end;
+  }
   bool LoadAround(uint64_t offset);
   void Abandon();
   void TurnTo(Direction direction);
   void StartAhead();
+  bool IsLong() const { return readahead_ >= options_.readahead_parallel; }
   RecordInterval NextRange() const;
+  RecordInterval WholeIntervals(uint64_t begin, uint64_t bytes) const;
   RecordInterval PreviousRange() const;
   Window Start(const RecordInterval& range);
+  Status TakeNext();
   Status Take(size_t ahead);
 
   const TableContext* const table_;
@@ -92,6 +105,7 @@ class RecordWindows {
   Direction direction_ = Direction::kForward;
   std::vector<Window> ahead_;  ///< These are in the order in which they will be used.
   size_t readahead_;           ///< Size of the next read to start.
+  uint64_t scan_end_;          ///< Reads ahead, going forward, end here.
 };
 
 }  // namespace nacre

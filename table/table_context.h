@@ -9,10 +9,11 @@
 #include "table/format/internal_key.h"
 #include "table/format/record.h"
 #include "table/format/table_meta.h"
+#include "table/scan_length.h"
 
 namespace nacre {
 
-/// What a reader and its iterators share of an open table. Immutable.
+/// What a reader and its iterators share of an open table. Immutable but for the hint.
 struct TableContext {
   TableContext(const TableMeta* table_meta, const Comparator* user_comparator, Extent* bytes)
       : meta(table_meta),
@@ -35,6 +36,7 @@ struct TableContext {
   const char* const in_place;  ///< Null if the bytes have to be fetched.
   const InternalKeyComparator comparator;
   const RecordSeed seed;
+  mutable ScanLength scan_length;  ///< It learns from scans that fetch and begin with a Seek.
 };
 
 }  // namespace nacre

@@ -20,17 +20,46 @@ TableIterator::TableIterator(const TableContext* table, RangeIndexRef range_inde
 // ---- Forward ----------------------------------------------------------------------------------
 
 void TableIterator::SeekToFirst() {
+  EndScan();
   status_ = Status::OK();
   windows_.Jump(0);
   available_until_ = 0;
   MoveForwardTo(0);
 }
 
+void TableIterator::PrepareSeek(const Slice& internal_key, const Slice* upper_bound) {
+  EndScan();
+  const RecordInterval interval =
+      range_index_.Seek(ExtractUserKey(internal_key), ExtractTag(internal_key));
+  if (!windows_.Has(interval)) {
+    windows_.StartScan(interval, upper_bound == nullptr
+                                     ? records_bytes_
+                                     : range_index_.Seek(*upper_bound, kGreatestTag).end);
+  }
+  prepared_ = interval;
+}
+
 void TableIterator::Seek(const Slice& internal_key) {
+  if (!prepared_.has_value()) PrepareSeek(internal_key, nullptr);
+  const RecordInterval interval = *prepared_;
+  SeekIn(interval, internal_key);
+  if (valid_ && windows_.fetched()) scanned_from_ = interval.end;
+}
+
+/// A scan that began with a Seek is over: lets the next one know of its length.
+void TableIterator::EndScan() {
+  prepared_.reset();
+  if (scanned_from_ == kNoScan) return;
+  table_->scan_length.Note(std::max(next_offset_, scanned_from_) - scanned_from_);
+  scanned_from_ = kNoScan;
+}
+
+/// `interval` is that of the range index for the key.
+void TableIterator::SeekIn(const RecordInterval& interval, const Slice& internal_key) {
+  prepared_.reset();
   status_ = Status::OK();
   const Slice user_key = ExtractUserKey(internal_key);
   const uint64_t tag = ExtractTag(internal_key);
-  const RecordInterval interval = range_index_.Seek(user_key, tag);
   if (Status loaded = windows_.Load(interval); !loaded.ok()) {
     Fail(std::move(loaded));
     return;
@@ -109,13 +138,15 @@ bool TableIterator::MakeAvailable(uint64_t* offset) {
 // ---- Backward ---------------------------------------------------------------------------------
 
 void TableIterator::SeekToLast() {
+  EndScan();
   status_ = Status::OK();
   windows_.Jump(records_bytes_);
   MoveBackTo(range_index_.Containing(records_bytes_ - 1), records_bytes_);
 }
 
 void TableIterator::SeekForPrev(const Slice& internal_key) {
-  Seek(internal_key);
+  EndScan();
+  SeekIn(range_index_.Seek(ExtractUserKey(internal_key), ExtractTag(internal_key)), internal_key);
   if (!valid_) {
     if (status_.ok()) SeekToLast();
     return;
@@ -127,6 +158,7 @@ void TableIterator::SeekForPrev(const Slice& internal_key) {
 
 void TableIterator::Prev() {
   assert(valid_);
+  EndScan();
   if (!backward_) {
     // Windows are whole intervals, so this one is at hand.
     MoveBackTo(range_index_.Containing(offset_), offset_);

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -23,10 +24,12 @@ class TableIterator final : public InternalIterator {
   /// `table` outlives the iterator, which holds its range index as long as it lives.
   TableIterator(const TableContext* table, RangeIndexRef range_index,
                 const TableIteratorOptions& options);
+  ~TableIterator() override { EndScan(); }
 
   bool Valid() const override { return valid_; }
   void SeekToFirst() override;
   void SeekToLast() override;
+  void PrepareSeek(const Slice& internal_key, const Slice* upper_bound) override;
   void Seek(const Slice& internal_key) override;
   void SeekForPrev(const Slice& internal_key) override;
   void Next() override;
@@ -38,6 +41,10 @@ class TableIterator final : public InternalIterator {
   Status status() const override { return status_; }
 
  private:
+  static constexpr uint64_t kNoScan = UINT64_MAX;
+
+  void SeekIn(const RecordInterval& interval, const Slice& internal_key);
+  void EndScan();
   void MoveForwardTo(uint64_t offset);
   bool MakeAvailable(uint64_t* offset);
   bool ReadAgain(uint64_t offset, RecordParse parse);
@@ -69,6 +76,11 @@ class TableIterator final : public InternalIterator {
   /// A record or a mark that starts at least kEndOfChunkMarkBytes before this lies in the window
   /// and in the current chunk. 0 where that has to be found out first.
   uint64_t available_until_ = 0;
+
+  std::optional<RecordInterval> prepared_;  ///< Where the next Seek goes.
+  /// Behind the interval in which a scan of fetched bytes began with a Seek; kNoScan: there is
+  /// none.
+  uint64_t scanned_from_ = kNoScan;
 
   /// Going backwards: records [0, before_) of the list come before the current one, and the list
   /// starts with the interval at list_begin_.

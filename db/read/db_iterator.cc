@@ -146,6 +146,8 @@ class DBIterator final : public Iterator {
     AppendInternalKey(&seek_key_, from, PackTag(snapshot_, kValueTypeForSeek));
     {
       const PerfTimer timer(&PerfContext::seek_internal_seek_time);
+      const Slice upper = upper_.has_value() ? Slice(*upper_) : Slice();
+      internal_->PrepareSeek(seek_key_, upper_.has_value() ? &upper : nullptr);
       internal_->Seek(seek_key_);
     }
     FindVisibleForward(/*skip_saved=*/false);

@@ -21,6 +21,9 @@ class UncoveredIterator final : public InternalIterator {
     base_->SeekToLast();
     SkipBackward();
   }
+  void PrepareSeek(const Slice& internal_key, const Slice* upper_bound) override {
+    base_->PrepareSeek(internal_key, upper_bound);
+  }
   void Seek(const Slice& internal_key) override {
     base_->Seek(internal_key);
     SkipForward();

@@ -17,6 +17,11 @@ class InternalIterator {
   virtual bool Valid() const = 0;
   virtual void SeekToFirst() = 0;
   virtual void SeekToLast() = 0;
+  /// Starts to fetch what `Seek` of the same key will need and does not wait for it, so that
+  /// several iterators wait together; unless that fails, the `Seek` is the next call. The scan from
+  /// there needs nothing at or behind the user key `upper_bound`, which may be null. Whether it is
+  /// called changes nothing but the time that all takes.
+  virtual void PrepareSeek(const Slice& /*internal_key*/, const Slice* /*upper_bound*/) {}
   /// Moves to the first entry >= `internal_key`.
   virtual void Seek(const Slice& internal_key) = 0;
   /// Moves to the last entry <= `internal_key`.

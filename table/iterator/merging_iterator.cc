@@ -34,6 +34,7 @@ class MergingIterator final : public InternalIterator {
   bool Valid() const override { return !heap_.empty(); }
   void SeekToFirst() override;
   void SeekToLast() override;
+  void PrepareSeek(const Slice& internal_key, const Slice* upper_bound) override;
   void Seek(const Slice& internal_key) override;
   void SeekForPrev(const Slice& internal_key) override;
   void Next() override;
@@ -188,6 +189,10 @@ void MergingIterator::SeekToFirst() {
 void MergingIterator::SeekToLast() {
   for (Child& child : children_) child.iterator->SeekToLast();
   Rebuild<false>();
+}
+
+void MergingIterator::PrepareSeek(const Slice& internal_key, const Slice* upper_bound) {
+  for (Child& child : children_) child.iterator->PrepareSeek(internal_key, upper_bound);
 }
 
 void MergingIterator::Seek(const Slice& internal_key) {

@@ -73,6 +73,9 @@ void CompareMoves(Random* random, const InternalKeyComparator& comparator,
       iterator->SeekToLast();
       at = entries.size() - 1;
     } else if (choice == 2) {
+      const std::string bound = RandomKey(random);
+      const Slice upper(bound);
+      if (random->OneIn(2)) iterator->PrepareSeek(key, random->OneIn(2) ? &upper : nullptr);
       iterator->Seek(key);
       at = static_cast<size_t>(std::lower_bound(entries.begin(), entries.end(), target, before) -
                                entries.begin());
@@ -132,6 +135,43 @@ TEST(MergingIteratorTest, SameAsOneSortedList) {
     ASSERT_NO_FATAL_FAILURE(CompareMoves(&random, comparator, entries, merged.get(), 200));
     merged->SeekToFirst();
     ASSERT_EQ(ReadAll(merged.get()), entries);
+  }
+}
+
+TEST(MergingIteratorTest, PreparedSeekHasTheReadsOfAllChildrenUnderWayTogether) {
+  const InternalKeyComparator comparator(BytewiseComparator());
+  TestTableOptions options;
+  options.place = BytesPlace::kFetched;
+  options.chunk_size = 64 << 10;
+  std::vector<TestTable> tables;
+  std::vector<std::unique_ptr<InternalIterator>> iterators;
+  for (int child = 0; child < 4; ++child) {
+    std::vector<TestEntry> entries;
+    for (int i = 10'000; i < 11'000; ++i) {
+      entries.push_back({std::to_string(i), PackTag(child + 1, ValueType::kValue), "value"});
+    }
+    tables.push_back(MakeTable(entries, options));
+    const auto& reader = tables.back().reader;
+    // The last one is the level's only table, behind a run.
+    std::vector<const TableReader*> run(child == 3 ? 2 : 1, reader.get());
+    iterators.push_back(NewConcatenatingIterator(comparator, std::move(run), {}));
+  }
+  const auto merged = NewMergingIterator(comparator, std::move(iterators));
+  for (const char* key : {"10500", "10100", "10900"}) {
+    const std::string target = InternalKey(key, kGreatestTag);
+    std::vector<uint64_t> reads;
+    for (const TestTable& table : tables) reads.push_back(table.extent->reads_started());
+    merged->PrepareSeek(target, nullptr);
+    for (size_t i = 0; i < tables.size(); ++i) {
+      EXPECT_EQ(tables[i].extent->reads_started(), reads[i] + 1) << "child " << i;
+    }
+    merged->Seek(target);
+    ASSERT_TRUE(merged->Valid());
+    EXPECT_EQ(merged->user_key(), Slice(key));
+    EXPECT_EQ(merged->tag(), PackTag(4, ValueType::kValue));
+    for (size_t i = 0; i < tables.size(); ++i) {
+      EXPECT_EQ(tables[i].extent->reads_started(), reads[i] + 1) << "child " << i;
+    }
   }
 }
 

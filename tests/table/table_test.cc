@@ -99,6 +99,9 @@ void WalkAtRandom(Random* random, const InternalKeyComparator& comparator,
       };
       const std::string key = InternalKey(target.user_key, target.tag);
       if (random->OneIn(2)) {
+        const std::string bound = RandomBytes(random, 5, 256);
+        const Slice upper(bound);
+        if (random->OneIn(2)) iterator->PrepareSeek(key, random->OneIn(2) ? &upper : nullptr);
         iterator->Seek(key);
         at = static_cast<size_t>(std::lower_bound(entries.begin(), entries.end(), target, before) -
                                  entries.begin());
@@ -358,84 +361,6 @@ TEST_P(TableTest, ManyVersionsOfOneKey) {
   auto walker = table.reader->NewIterator({});
   WalkAtRandom(&random, InternalKeyComparator(options.comparator), entries, walker.get(), 300,
                table.extent.get());
-}
-
-TEST(TableReadsTest, SeekFetchesOneInterval) {
-  std::vector<TestEntry> entries;
-  for (int i = 10'000; i < 30'000; ++i) {
-    entries.push_back(Put(std::to_string(i), 1, std::string(400, 'v')));
-  }
-  TestTableOptions options;
-  options.place = BytesPlace::kFetched;
-  options.chunk_size = 256 << 10;
-  const TestTable table = MakeTable(entries, options);
-  const TableIteratorOptions iterator_options;
-  Random random(TestSeed(305));
-  for (int seek = 0; seek < 200; ++seek) {
-    auto iterator = table.reader->NewIterator(iterator_options);
-    const uint64_t reads = table.extent->reads_started();
-    const uint64_t bytes = table.extent->bytes_started();
-    const TestEntry& entry = entries[random.Uniform(entries.size())];
-    iterator->Seek(InternalKey(entry.user_key, PackTag(kMaxSequenceNumber, kValueTypeForSeek)));
-    ASSERT_TRUE(iterator->Valid());
-    ASSERT_EQ(iterator->user_key(), Slice(entry.user_key));
-    EXPECT_EQ(table.extent->reads_started() - reads, 1u);
-    EXPECT_LE(table.extent->bytes_started() - bytes, 4096u);
-  }
-}
-
-TEST(TableReadsTest, ScansReadEachByteOnceAndBoundedAhead) {
-  std::vector<TestEntry> entries;
-  for (int i = 10'000; i < 40'000; ++i) {
-    entries.push_back(Put(std::to_string(i), 1, std::string(400, 'v')));
-  }
-  TestTableOptions options;
-  options.place = BytesPlace::kFetched;
-  options.chunk_size = 256 << 10;
-  const TestTable table = MakeTable(entries, options);
-  const uint64_t before = table.extent->bytes_started();
-  TableIteratorOptions iterator_options;
-  iterator_options.readahead_max = 256 << 10;
-  iterator_options.reads_in_flight = 3;
-  for (const bool forward : {true, false}) {
-    const uint64_t bytes = table.extent->bytes_started();
-    const uint64_t reads = table.extent->reads_started();
-    auto iterator = table.reader->NewIterator(iterator_options);
-    size_t count = 0;
-    for (forward ? iterator->SeekToFirst() : iterator->SeekToLast(); iterator->Valid();
-         forward ? iterator->Next() : iterator->Prev()) {
-      ++count;
-    }
-    EXPECT_EQ(count, entries.size());
-    EXPECT_EQ(table.extent->bytes_started() - bytes, table.meta->records.length);
-    EXPECT_LE(table.extent->reads_started() - reads,
-              5 + table.meta->records.length / (256 << 10) + 2);
-  }
-  EXPECT_GT(table.extent->bytes_started(), before);
-  // One at hand, three under way.
-  EXPECT_EQ(table.extent->reads_alive_max(), 4u);
-}
-
-TEST(TableReadsTest, WhatCanBeLoadedIsNotRead) {
-  std::vector<TestEntry> entries;
-  for (int i = 10'000; i < 12'000; ++i) {
-    entries.push_back(Put(std::to_string(i), 1, std::string(400, 'v')));
-  }
-  TestTableOptions options;
-  options.chunk_size = 64 << 10;
-  for (const BytesPlace place : {BytesPlace::kLoadable, BytesPlace::kLoadableByChunk}) {
-    options.place = place;
-    const TestTable table = MakeTable(entries, options);
-    const uint64_t reads = table.extent->reads_started();
-    auto iterator = table.reader->NewIterator({});
-    size_t count = 0;
-    for (iterator->SeekToFirst(); iterator->Valid(); iterator->Next()) ++count;
-    EXPECT_EQ(count, entries.size());
-    EXPECT_EQ(table.extent->reads_started(), reads);
-    iterator->Seek(InternalKey("11000", PackTag(kMaxSequenceNumber, kValueTypeForSeek)));
-    ASSERT_TRUE(iterator->Valid());
-    EXPECT_EQ(table.extent->reads_started(), reads);
-  }
 }
 
 TEST(TableThreadsTest, ManyThreadsShareAReader) {
