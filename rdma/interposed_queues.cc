@@ -101,9 +101,11 @@ InterposedQueuePair::InterposedQueuePair(std::unique_ptr<QueuePair> inner,
   sends_.queue = send_queue;
   sends_.tag = send_queue->Attach(this);
   sends_.depth = static_cast<uint64_t>(depths.send);
+  sends_.requests.Reserve(sends_.depth);
   receives_.queue = receive_queue;
   receives_.tag = receive_queue == send_queue ? sends_.tag : receive_queue->Attach(this);
   receives_.depth = static_cast<uint64_t>(depths.receive);
+  receives_.requests.Reserve(receives_.depth);
 }
 
 InterposedQueuePair::~InterposedQueuePair() {
@@ -126,6 +128,20 @@ void InterposedQueuePair::Pop(Lane* lane) {
   lane->queue->AddPending(-1);
 }
 
+uint64_t InterposedQueuePair::DueAfterPost(Opcode opcode, uint32_t bytes, uint8_t flags) {
+  (opcode == Opcode::kRead ? batch_read_ : batch_other_) += bytes;
+  if ((flags & kMore) != 0 && (flags & kSignaled) == 0) return 0;
+  const bool read = opcode == Opcode::kRead;
+  uint64_t due =
+      interposer_->AfterPost(opcode, std::exchange(read ? batch_read_ : batch_other_, 0));
+  uint64_t& others = read ? batch_other_ : batch_read_;
+  if (others > 0) [[unlikely]] {
+    const Opcode other = read ? Opcode::kWrite : Opcode::kRead;
+    due = std::max(due, interposer_->AfterPost(other, std::exchange(others, 0)));
+  }
+  return due;
+}
+
 template <typename InnerPost>
 Status InterposedQueuePair::Post(Opcode opcode, uint64_t id, uint32_t bytes, uint8_t flags,
                                  InnerPost inner_post) {
@@ -146,7 +162,7 @@ Status InterposedQueuePair::Post(Opcode opcode, uint64_t id, uint32_t bytes, uin
     request.due_nanos = verdict.due_nanos;
     if (verdict.action == Verdict::Action::kPass) {
       NACRE_RETURN_IF_ERROR(inner_post(inner_.get(), sends_.Id(), flags));
-      request.due_nanos = std::max(request.due_nanos, interposer_->AfterPost(opcode, bytes));
+      request.due_nanos = std::max(request.due_nanos, DueAfterPost(opcode, bytes, flags));
     } else {
       // The last request that reaches the wrapped queue pair ends its batch, and its completion
       // tells that those before it are done.
@@ -281,12 +297,17 @@ bool InterposedQueuePair::Take(const InterposedCompletionQueue* queue, uint64_t 
 
 bool InterposedQueuePair::TakeFrom(Lane* lane, uint64_t now, Completion* completion) {
   while (!lane->requests.empty()) {
-    const Request head = lane->requests.front();
-    const bool failing = head.state == Request::State::kFailing;
-    if ((head.state != Request::State::kDone && !failing) || now < head.due_nanos ||
-        Blocked(head)) {
+    const Request& front = lane->requests.front();
+    const bool failing = front.state == Request::State::kFailing;
+    if ((front.state != Request::State::kDone && !failing) || now < front.due_nanos ||
+        Blocked(front)) {
       return false;
     }
+    if (!failing && !front.report && front.completion.code == CompletionCode::kSuccess) {
+      Pop(lane);
+      continue;
+    }
+    const Request head = front;
     Pop(lane);
     if (failing) {
       Break();
@@ -294,7 +315,6 @@ bool InterposedQueuePair::TakeFrom(Lane* lane, uint64_t now, Completion* complet
       Flush(&sends_, /*also_posted=*/false);
       doomed_ = false;
     }
-    if (!failing && !head.report && head.completion.code == CompletionCode::kSuccess) continue;
     *completion = head.completion;
     return true;
   }
@@ -302,7 +322,8 @@ bool InterposedQueuePair::TakeFrom(Lane* lane, uint64_t now, Completion* complet
 }
 
 void InterposedQueuePair::Flush(Lane* lane, bool also_posted) {
-  for (Request& request : lane->requests) {
+  for (uint64_t i = 0; i < lane->requests.size(); i++) {
+    Request& request = lane->requests[i];
     const bool arrived_behind_block =
         also_posted && request.state == Request::State::kDone && Blocked(request);
     if ((request.state == Request::State::kDone && !arrived_behind_block) ||

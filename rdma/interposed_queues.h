@@ -1,8 +1,8 @@
 #pragma once
 
 #include <atomic>
+#include <bit>
 #include <cstdint>
-#include <deque>
 #include <memory>
 #include <string>
 #include <vector>
@@ -104,13 +104,32 @@ class InterposedQueuePair final : public QueuePair {
     uint64_t due_nanos = 0;
   };
 
-  /// Requests in the order of posting; `first` is the number of the front one.
+  /// Requests in the order of posting, at most as many as the queue pair is deep: in place, since a
+  /// model of an adapter is to cost its caller little.
+  class Requests {
+   public:
+    void Reserve(uint64_t depth) { places_.resize(std::bit_ceil(depth)); }
+    bool empty() const { return begin_ == end_; }
+    uint64_t size() const { return end_ - begin_; }
+    /// The i-th from the front.
+    Request& operator[](uint64_t i) { return places_[(begin_ + i) & (places_.size() - 1)]; }
+    const Request& front() const { return places_[begin_ & (places_.size() - 1)]; }
+    void push_back(const Request& request) { places_[end_++ & (places_.size() - 1)] = request; }
+    void pop_front() { begin_++; }
+
+   private:
+    std::vector<Request> places_;
+    uint64_t begin_ = 0;
+    uint64_t end_ = 0;
+  };
+
+  /// `first` is the number of the front request.
   struct Lane {
     InterposedCompletionQueue* queue = nullptr;
     uint64_t tag = 0;
     uint64_t depth = 0;
     uint64_t first = 0;
-    std::deque<Request> requests;
+    Requests requests;
 
     uint64_t Id() const { return tag | ((first + requests.size()) & kNumberMask); }
   };
@@ -126,13 +145,18 @@ class InterposedQueuePair final : public QueuePair {
   void Flush(Lane* lane, bool also_posted);
   /// The wrapped queue pair goes, and with it the peer's end.
   void Break();
+  /// When a request that was posted is due. An unsignalled one of a batch leaves with those that
+  /// follow it, and its own end is not reported.
+  uint64_t DueAfterPost(Opcode opcode, uint32_t bytes, uint8_t flags);
 
   std::unique_ptr<QueuePair> inner_;  ///< Null once broken by this decorator.
   const std::shared_ptr<Interposer> interposer_;
   const std::string peer_;
   Lane sends_;
   Lane receives_;
-  bool doomed_ = false;  ///< A request that was posted will break the queue pair.
+  bool doomed_ = false;       ///< A request that was posted will break the queue pair.
+  uint64_t batch_read_ = 0;   ///< Bytes of the unsignalled reads of the batch so far.
+  uint64_t batch_other_ = 0;  ///< The same of its other requests.
 };
 
 }  // namespace nacre::rdma

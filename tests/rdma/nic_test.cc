@@ -78,6 +78,25 @@ class NicTest : public testing::Test {
   std::vector<std::unique_ptr<QueuePair>> pairs_;
 };
 
+TEST_F(NicTest, BatchLeavesWithItsLastRequest) {
+  ASSERT_TRUE(Read(0, 1, 1000, kMore).ok());
+  clock_.Advance(microseconds(4));
+  ASSERT_TRUE(Read(0, 2, 2000, kMore).ok());
+  ASSERT_TRUE(Read(0, 3, 1000, kSignaled).ok());
+  ASSERT_NO_FATAL_FAILURE(ExpectAfter(microseconds(4 + 10), 3));
+  // Each direction of the link has its own bytes.
+  ASSERT_TRUE(Write(0, 4, 5000, kMore).ok());
+  ASSERT_TRUE(Read(0, 5, 1000, kSignaled).ok());
+  ASSERT_NO_FATAL_FAILURE(ExpectAfter(microseconds(5 + 10), 5));
+  ASSERT_TRUE(Read(0, 6, 1000, kSignaled).ok());
+  ASSERT_NO_FATAL_FAILURE(ExpectAfter(microseconds(1 + 10), 6));
+  // One that is signalled within a batch is due by itself.
+  ASSERT_TRUE(Read(0, 7, 1000, kMore | kSignaled).ok());
+  ASSERT_TRUE(Read(0, 8, 2000, kSignaled).ok());
+  ASSERT_NO_FATAL_FAILURE(ExpectAfter(microseconds(1 + 10), 7));
+  ASSERT_NO_FATAL_FAILURE(ExpectAfter(microseconds(2), 8));
+}
+
 TEST_F(NicTest, AnEmptyRequestTakesARoundTrip) {
   ASSERT_TRUE(Read(0, 1, 0).ok());
   ExpectAfter(microseconds(10), 1);
