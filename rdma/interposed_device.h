@@ -59,6 +59,7 @@ class InterposedDevice : public Device {
   Status Connect(const std::string& address, const std::string& private_data, QueueDepths depths,
                  CompletionQueue* send_queue, CompletionQueue* receive_queue, Deadline deadline,
                  std::string* reply, std::unique_ptr<QueuePair>* queue_pair) override;
+  bool callers_move_bytes() const override { return inner_->callers_move_bytes(); }
   TrafficCounters traffic() const override { return inner_->traffic(); }
   const char* scheme() const override { return inner_->scheme(); }
 

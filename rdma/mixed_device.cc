@@ -223,6 +223,10 @@ class MixedDevice final : public Device {
     return device == devices_.size() ? this : devices_[device].get();
   }
 
+  bool callers_move_bytes() const override {
+    return std::any_of(devices_.begin(), devices_.end(),
+                       [](const auto& device) { return device->callers_move_bytes(); });
+  }
   TrafficCounters traffic() const override {
     TrafficCounters sum;
     for (const auto& device : devices_) {

@@ -321,6 +321,9 @@ class Device {
   virtual Device* ForPeer(const std::string& /*address*/) { return this; }
   /// Whether QueuePair::Map may succeed, so that a connection for it is worth making.
   virtual bool may_map() const { return false; }
+  /// Whether the threads that post requests and poll move their bytes, because there is no adapter
+  /// that does. Another thread can then do so for one that has other work.
+  virtual bool callers_move_bytes() const { return false; }
   virtual TrafficCounters traffic() const = 0;
   /// "shm", "verbs", ...
   virtual const char* scheme() const = 0;

@@ -155,10 +155,14 @@ RecordInterval RecordWindows::PreviousRange() const {
   return {too_long && first.end < end ? first.end : first.begin, end};
 }
 
+/// The first of those under way is needed first: it is not left to another thread.
 RecordWindows::Window RecordWindows::Start(const RecordInterval& range) {
+  const uint64_t length = range.end - range.begin;
   return {.begin = range.begin,
           .end = range.end,
-          .read = table_->extent->StartRead(range.begin, range.end - range.begin)};
+          .read = ahead_.empty() || !options_.hand_over_reads || !IsLong()
+                      ? table_->extent->StartRead(range.begin, length)
+                      : table_->extent->StartReadAhead(range.begin, length)};
 }
 
 /// Waits for ahead_[i], makes it the window at hand and forgets those before it.

@@ -26,6 +26,8 @@ struct TableIteratorOptions {
   int reads_in_flight = 2;
   /// Fetches below this go one at a time: a short scan must not fetch what it will not need.
   size_t readahead_parallel = 32 << 10;
+  /// Whether another thread may do the transfers of reads ahead, where it is threads that do them.
+  bool hand_over_reads = false;
 };
 
 class IndexMemory;

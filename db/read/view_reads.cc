@@ -146,6 +146,7 @@ std::unique_ptr<InternalIterator> NewViewIterator(const ReadView& view, const Re
                                                   SequenceNumber snapshot, RangeCover* cover) {
   TableIteratorOptions table_options;
   table_options.verify_checksums = options.verify_checksums;
+  table_options.hand_over_reads = true;
   if (options.readahead_size > 0) table_options.readahead_max = options.readahead_size;
   const Version& version = *view.version;
   ViewChildren children(version.comparator(), snapshot, cover);

@@ -7,10 +7,25 @@
 #include "util/perf_step.h"
 
 namespace nacre::pool {
+namespace {
+
+/// The caller's reads, whichever thread carries them out.
+void CountReads(std::span<const StreamPart> parts) {
+  CountPerf(&PerfContext::remote_read_count, parts.size());
+  for (const StreamPart& part : parts) CountPerf(&PerfContext::remote_read_bytes, part.length);
+}
+
+}  // namespace
 
 RemoteStream::RemoteStream(Fabric* fabric, BufferPool* buffers)
     : fabric_(fabric), buffers_(buffers), slots_(kSlots) {
   for (size_t i = kSlots; i-- > 0;) free_slots_.push_back(static_cast<uint32_t>(i));
+  if (!fabric->context.device->callers_move_bytes()) return;
+  carrier_ = std::make_unique<ReadCarrier>(
+      [this](const ReadCarrier::Work& work) { StartParts(work.parts, work.read); },
+      [this](const StreamRead& read, const std::atomic<bool>& ended) {
+        AwaitUnless(read, &ended);
+      });
 }
 
 Status RemoteStream::Create(Fabric* fabric, BufferPool* buffers,
@@ -23,11 +38,13 @@ Status RemoteStream::Create(Fabric* fabric, BufferPool* buffers,
 }
 
 RemoteStream::~RemoteStream() {
+  carrier_.reset();
   MutexLock lock(&mutex_);
   lane_.reset();
 }
 
-std::shared_ptr<StreamRead> RemoteStream::Start(std::span<const StreamPart> parts, size_t bytes) {
+/// A read that waits for its parts, or one that is done and failed.
+std::shared_ptr<StreamRead> RemoteStream::NewRead(size_t bytes) {
   auto read = std::make_shared<StreamRead>();
   if (Status s = buffers_->Take(bytes, &read->buffer_); !s.ok()) {
     Fail(read.get(), kNoNode, s);
@@ -37,12 +54,31 @@ std::shared_ptr<StreamRead> RemoteStream::Start(std::span<const StreamPart> part
   const rdma::LocalBuffer to = read->buffer_.Part(0, 0);
   read->to_ = to.data;
   read->region_ = to.region;
+  return read;
+}
+
+std::shared_ptr<StreamRead> RemoteStream::Start(std::span<const StreamPart> parts, size_t bytes) {
+  CountReads(parts);
+  std::shared_ptr<StreamRead> read = NewRead(bytes);
+  if (!read->done()) StartParts(parts, read);
+  return read;
+}
+
+std::shared_ptr<StreamRead> RemoteStream::StartAhead(std::span<const StreamPart> parts,
+                                                     size_t bytes) {
+  CountReads(parts);
+  std::shared_ptr<StreamRead> read = NewRead(bytes);
+  if (read->done()) return read;
+  read->carried_ = carrier_ != nullptr;
+  if (read->carried_ && carrier_->Take(parts, read)) return read;
+  read->carried_ = false;
   StartParts(parts, read);
   return read;
 }
 
 std::shared_ptr<StreamRead> RemoteStream::Start(std::span<const StreamPart> parts, char* to,
                                                 const rdma::MemoryRegion* region) {
+  CountReads(parts);
   auto read = std::make_shared<StreamRead>();
   read->to_ = to;
   read->region_ = region;
@@ -52,10 +88,8 @@ std::shared_ptr<StreamRead> RemoteStream::Start(std::span<const StreamPart> part
 
 void RemoteStream::StartParts(std::span<const StreamPart> parts,
                               const std::shared_ptr<StreamRead>& read) {
-  CountPerf(&PerfContext::remote_read_count, parts.size());
   MutexLock lock(&mutex_);
   for (const StreamPart& part : parts) {
-    CountPerf(&PerfContext::remote_read_bytes, part.length);
     if (Status s = StartPart(part, read); !s.ok()) Fail(read.get(), part.node, s);
   }
   EndPart(read.get());
@@ -177,11 +211,19 @@ void RemoteStream::EndPart(StreamRead* read) {
 void RemoteStream::Await(const StreamRead& read) {
   if (read.done()) return;
   const PerfTimer timer(&PerfContext::remote_read_wait_nanos);
+  ReadCarrier::Work work;
+  if (read.carried_ && carrier_->GiveBack(read, &work)) StartParts(work.parts, work.read);
+  AwaitUnless(read, nullptr);
+}
+
+/// Waits for the read's end, or until the flag, if it is not null, is set.
+void RemoteStream::AwaitUnless(const StreamRead& read, const std::atomic<bool>* ended) {
   SpinWait pause(fabric_->context.clock);
   const Deadline deadline = fabric_->context.OperationDeadline();
-  while (!read.done()) {
-    {
-      MutexLock lock(&mutex_);
+  while (!read.done() && (ended == nullptr || !ended->load(std::memory_order_relaxed))) {
+    // A thread that holds the mutex posts or polls, and takes what has arrived for all.
+    if (mutex_.TryLock()) {
+      MutexLock lock(&mutex_, std::adopt_lock);
       Poll();
       if (!read.done() && pause.TimeToCheckClock()) AbandonFor(read, deadline.Expired());
     }

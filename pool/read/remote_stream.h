@@ -9,44 +9,12 @@
 #include "nacre/status.h"
 #include "pool/connect/lane.h"
 #include "pool/read/buffer_pool.h"
+#include "pool/read/read_carrier.h"
+#include "pool/read/stream_read.h"
 #include "rdma/transport.h"
-#include "table/format/placement.h"
 #include "util/mutex.h"
 
 namespace nacre::pool {
-
-/// A read in flight, into a buffer of its own or into memory of the caller's. The waiter shares it
-/// with the stream that carries it, so that either may be gone first.
-class StreamRead {
- public:
-  /// Where the bytes are, unless they went into memory of the caller's.
-  Buffer& buffer() { return buffer_; }
-  /// Acquire: pairs with the stream's release, so that status and bytes may be looked at.
-  bool done() const { return done_.load(std::memory_order_acquire); }
-  /// Once done. Of several failures, the first.
-  const Status& status() const { return status_; }
-  /// Once done: the nodes that failed it.
-  const std::vector<NodeId>& failed() const { return failed_; }
-
- private:
-  friend class RemoteStream;
-  Buffer buffer_;
-  char* to_ = nullptr;  ///< Where the bytes go, which `region_` has registered.
-  const rdma::MemoryRegion* region_ = nullptr;
-  std::vector<NodeId> failed_;
-  int parts_ = 1;  ///< Requests not completed, and one while they are posted; under the stream's
-                   ///< mutex, as is status_ until done.
-  Status status_;
-  std::atomic<bool> done_{false};
-};
-
-/// What one node gives of a read.
-struct StreamPart {
-  NodeId node = kNoNode;
-  uint64_t offset = 0;  ///< In the node's region.
-  size_t length = 0;    ///< More than 0.
-  size_t at = 0;        ///< Where in the buffer it goes.
-};
 
 /// The reader of everything that is longer than a record: many reads at a time, for many threads,
 /// over one lane. What goes wrong with them is handled here and nowhere else.
@@ -69,6 +37,10 @@ class RemoteStream {
   /// The same into `to`, part of `region`. Both stay until the read is done.
   std::shared_ptr<StreamRead> Start(std::span<const StreamPart> parts, char* to,
                                     const rdma::MemoryRegion* region) EXCLUDES(mutex_);
+  /// As the first, for bytes that are needed later: where threads move them, another one does,
+  /// unless it has not begun when the read is awaited.
+  std::shared_ptr<StreamRead> StartAhead(std::span<const StreamPart> parts, size_t bytes)
+      EXCLUDES(mutex_);
   /// Waits until `read`, which Start of this stream gave, is done.
   void Await(const StreamRead& read) EXCLUDES(mutex_);
 
@@ -86,6 +58,7 @@ class RemoteStream {
 
   RemoteStream(Fabric* fabric, BufferPool* buffers);
 
+  std::shared_ptr<StreamRead> NewRead(size_t bytes);
   void StartParts(std::span<const StreamPart> parts, const std::shared_ptr<StreamRead>& read)
       EXCLUDES(mutex_);
   Status StartPart(const StreamPart& part, const std::shared_ptr<StreamRead>& read)
@@ -94,6 +67,7 @@ class RemoteStream {
   Status Post(NodeLink* link, const StreamPart& part, const std::shared_ptr<StreamRead>& read)
       REQUIRES(mutex_);
   Status TakeSlot(size_t* index) REQUIRES(mutex_);
+  void AwaitUnless(const StreamRead& read, const std::atomic<bool>* ended) EXCLUDES(mutex_);
   void Poll() REQUIRES(mutex_);
   /// Fails everything outstanding on `link`.
   void Abandon(NodeLink* link, const Status& why) REQUIRES(mutex_);
@@ -109,6 +83,7 @@ class RemoteStream {
   std::vector<Slot> slots_ GUARDED_BY(mutex_);
   std::vector<uint32_t> free_slots_ GUARDED_BY(mutex_);
   std::unique_ptr<Lane> lane_ GUARDED_BY(mutex_);  ///< Ends before the slots' buffers.
+  std::unique_ptr<ReadCarrier> carrier_;  ///< Null where an adapter moves the bytes. Ends first.
 };
 
 }  // namespace nacre::pool

@@ -42,9 +42,9 @@ class LocalRead : public PendingRead {
 /// A read from whichever nodes can give its bytes: when one of them fails, from others.
 class RemoteRead : public PendingRead {
  public:
-  RemoteRead(std::shared_ptr<const RemoteTable> table, uint64_t offset, size_t n)
+  RemoteRead(std::shared_ptr<const RemoteTable> table, uint64_t offset, size_t n, bool ahead)
       : table_(std::move(table)), offset_(offset), length_(n) {
-    Start();
+    Start(ahead);
   }
 
   Status Await(Slice* bytes) override {
@@ -63,14 +63,15 @@ class RemoteRead : public PendingRead {
   }
 
  private:
-  void Start() {
+  void Start(bool ahead) {
     const FragmentSet lost = lost_ | table_->Lost();
     status_ = PlanRead(*table_->store, table_->placement, table_->size, lost, table_->damage,
                        offset_, length_, &plan_);
     if (status_.ok() && plan_.in_place == nullptr)
       status_ = table_->store->connections.Stream(&stream_);
     if (status_.ok() && plan_.in_place == nullptr) {
-      read_ = stream_->Start(plan_.parts, plan_.bytes);
+      read_ = ahead ? stream_->StartAhead(plan_.parts, plan_.bytes)
+                    : stream_->Start(plan_.parts, plan_.bytes);
     }
   }
 
@@ -111,7 +112,7 @@ class RemoteRead : public PendingRead {
     lost_ |= failed;
     status_ = failure_;
     if (failed == 0) return;
-    Start();
+    Start(/*ahead=*/false);
     if (!status_.ok()) status_ = failure_;
   }
 
@@ -190,17 +191,10 @@ class TableExtent : public Extent {
             begin, std::min(begin + placement.chunk_size, table_->size), region};
   }
   std::unique_ptr<PendingRead> StartRead(uint64_t offset, size_t n) override {
-    if (!table_->malformed.ok()) return std::make_unique<FailedRead>(table_->malformed);
-    const uint64_t size = table_->size;
-    if (offset > size || n > size - offset) {
-      return std::make_unique<FailedRead>(Status::Corruption(
-          fmt::format("read of bytes {} to {} of {}", offset, offset + n, size)));
-    }
-    if (n == 0) return std::make_unique<LocalRead>(Slice());
-    if (in_place_ != nullptr && table_->damage.fragments() == 0) {
-      return std::make_unique<LocalRead>(Slice(in_place_ + offset, n));
-    }
-    return std::make_unique<RemoteRead>(table_, offset, n);
+    return NewRead(offset, n, /*ahead=*/false);
+  }
+  std::unique_ptr<PendingRead> StartReadAhead(uint64_t offset, size_t n) override {
+    return NewRead(offset, n, /*ahead=*/true);
   }
 
   std::string FindDamage(uint64_t offset, size_t n, bool again) override {
@@ -214,6 +208,19 @@ class TableExtent : public Extent {
   }
 
  private:
+  std::unique_ptr<PendingRead> NewRead(uint64_t offset, size_t n, bool ahead) {
+    if (!table_->malformed.ok()) return std::make_unique<FailedRead>(table_->malformed);
+    const uint64_t size = table_->size;
+    if (offset > size || n > size - offset) {
+      return std::make_unique<FailedRead>(Status::Corruption(
+          fmt::format("read of bytes {} to {} of {}", offset, offset + n, size)));
+    }
+    if (n == 0) return std::make_unique<LocalRead>(Slice());
+    if (in_place_ != nullptr && table_->damage.fragments() == 0) {
+      return std::make_unique<LocalRead>(Slice(in_place_ + offset, n));
+    }
+    return std::make_unique<RemoteRead>(table_, offset, n, ahead);
+  }
   static const char* BytesOf(const LoadableMemory& region, const ExtentAddr& fragment) {
     return region.data() + fragment.start.offset + kFragmentHeadBytes;
   }

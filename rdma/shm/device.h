@@ -57,6 +57,7 @@ class ShmDevice final : public Device {
                  CompletionQueue* send_queue, CompletionQueue* receive_queue, Deadline deadline,
                  std::string* reply, std::unique_ptr<QueuePair>* queue_pair) override
       EXCLUDES(announce_mutex_);
+  bool callers_move_bytes() const override { return true; }
   TrafficCounters traffic() const override EXCLUDES(watch_mutex_);
   /// "map" of the device's parameters.
   bool may_map() const override { return may_map_; }

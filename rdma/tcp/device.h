@@ -42,6 +42,7 @@ class TcpDevice final : public Device {
   Status Connect(const std::string& address, const std::string& private_data, QueueDepths depths,
                  CompletionQueue* send_queue, CompletionQueue* receive_queue, Deadline deadline,
                  std::string* reply, std::unique_ptr<QueuePair>* queue_pair) override;
+  bool callers_move_bytes() const override { return true; }
   TrafficCounters traffic() const override;
   const char* scheme() const override { return "tcp"; }
 

@@ -69,6 +69,8 @@ class Adapter {
   const ibv_device_attr& attributes() const { return attributes_; }
   const std::string& name() const { return name_; }
   uint8_t port() const { return port_; }
+  /// Whether the kernel plays the adapter on the processors of those that post (soft-RoCE).
+  bool is_software() const { return attributes_.vendor_id == kSoftRoceVendor; }
   bool has_atomics() const { return attributes_.atomic_cap != IBV_ATOMIC_NONE; }
   /// Largest message: a longer read or write takes several work requests.
   uint32_t max_message_bytes() const { return max_message_bytes_; }
@@ -79,6 +81,8 @@ class Adapter {
   bool FindGid(int index, ibv_gid_entry* entry) const;
 
  private:
+  static constexpr uint32_t kSoftRoceVendor = 0xffffff;  ///< RXE_VENDOR_ID in the kernel.
+
   Adapter() = default;
   static Status OpenPort(ibv_device* device, const VerbsParameters& parameters, Adapter* adapter);
 

@@ -37,6 +37,7 @@ class VerbsDevice final : public Device {
   Status Connect(const std::string& address, const std::string& private_data, QueueDepths depths,
                  CompletionQueue* send_queue, CompletionQueue* receive_queue, Deadline deadline,
                  std::string* reply, std::unique_ptr<QueuePair>* queue_pair) override;
+  bool callers_move_bytes() const override { return adapter_->is_software(); }
   TrafficCounters traffic() const override EXCLUDES(mutex_);
   const char* scheme() const override { return "verbs"; }
 

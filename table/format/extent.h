@@ -47,6 +47,11 @@ class Extent {
   /// Starts to fetch [offset, offset + n), within the table.
   virtual std::unique_ptr<PendingRead> StartRead(uint64_t offset, size_t n) = 0;
 
+  /// As StartRead, of bytes that are needed later: another thread may do the work of the transfer.
+  virtual std::unique_ptr<PendingRead> StartReadAhead(uint64_t offset, size_t n) {
+    return StartRead(offset, n);
+  }
+
   /// Must be called by a reader that found [offset, offset + n) damaged. Finds out which chunks are
   /// damaged, so that reads that start from now on take other fragments instead. Returns the names
   /// of the nodes that hold them; empty if no damage is found, so that reading again is of no use.

@@ -84,12 +84,14 @@ class StripingTest : public PoolFixture {
   Status ReadRange(const Table& table, uint64_t offset, size_t n) {
     for (TableStore* const store : {store_.get(), unheld_.get()}) {
       const auto extent = store->OpenExtent(table.id, table.placement, table.bytes.size());
-      Slice bytes;
-      const auto read = extent->StartRead(offset, n);
-      NACRE_RETURN_IF_ERROR(read->Await(&bytes));
-      EXPECT_EQ(bytes.size(), n);
-      EXPECT_EQ(std::memcmp(bytes.data(), table.bytes.data() + offset, n), 0)
-          << n << " bytes at " << offset << " of " << table.bytes.size();
+      for (const bool ahead : {false, true}) {
+        Slice bytes;
+        const auto read = ahead ? extent->StartReadAhead(offset, n) : extent->StartRead(offset, n);
+        NACRE_RETURN_IF_ERROR(read->Await(&bytes));
+        EXPECT_EQ(bytes.size(), n);
+        EXPECT_EQ(std::memcmp(bytes.data(), table.bytes.data() + offset, n), 0)
+            << n << " bytes at " << offset << " of " << table.bytes.size();
+      }
     }
     return Status::OK();
   }

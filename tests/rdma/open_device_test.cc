@@ -34,6 +34,18 @@ TEST(OpenDeviceTest, SchemesThatExist) {
   EXPECT_TRUE(Open("tcp", {{"rtt_us", "2"}, {"io_threads", "2"}, {"timeout_ms", "500"}}).ok());
 }
 
+TEST(OpenDeviceTest, TellsWhetherCallersMoveTheBytes) {
+  for (const char* scheme : {"shm", "embedded", "tcp"}) {
+    for (const bool modelled : {false, true}) {
+      std::unique_ptr<Device> device;
+      DeviceOptions options;
+      if (modelled) options.parameters["rtt_us"] = "2";
+      ASSERT_TRUE(OpenDevice(scheme, options, Clock::System(), &device).ok());
+      EXPECT_TRUE(device->callers_move_bytes()) << scheme;
+    }
+  }
+}
+
 TEST(OpenDeviceTest, VerbsSaysWhatIsMissing) {
   // With a device in this machine there is nothing to say.
   const Status status = Open("verbs", {{"device", "nacre-nobody"}});

@@ -154,6 +154,27 @@ TEST(TableReadsTest, ScansReadEachByteOnceAndBoundedAhead) {
   EXPECT_EQ(table.extent->reads_alive_max(), 4u);
 }
 
+TEST(TableReadsTest, OnlyReadsAheadOfALongScanAreHandedOver) {
+  for (const bool hand_over : {false, true}) {
+    const TestTable table = NumberedTable(5'000);  // No scan of it was long before.
+    TableIteratorOptions options;
+    options.hand_over_reads = hand_over;
+    auto iterator = table.reader->NewIterator(options);
+    const uint64_t before = table.extent->reads_ahead();
+    iterator->Seek(InternalKey("10000", kGreatestTag));
+    for (int i = 0; i < 40; ++i) iterator->Next();
+    EXPECT_EQ(table.extent->reads_ahead(), before) << "the scan is short yet";
+    const uint64_t reads = table.extent->reads_started();
+    int count = 40;
+    for (; iterator->Valid(); iterator->Next()) ++count;
+    EXPECT_EQ(count, 5'000);
+    const uint64_t ahead = table.extent->reads_ahead() - before;
+    EXPECT_EQ(ahead > 0, hand_over);
+    // The first long one is waited for at once.
+    EXPECT_LT(ahead, table.extent->reads_started() - reads);
+  }
+}
+
 TEST(TableReadsTest, WhatCanBeLoadedIsNotRead) {
   std::vector<TestEntry> entries;
   for (int i = 10'000; i < 12'000; ++i) {

@@ -135,6 +135,8 @@ TableIteratorOptions SmallReads(Random* random) {
   options.readahead_max = options.readahead_initial << random->Uniform(6);
   options.reads_in_flight = 1 + static_cast<int>(random->Uniform(4));
   options.verify_checksums = random->OneIn(2);
+  options.readahead_parallel = options.readahead_initial << random->Uniform(4);
+  options.hand_over_reads = random->OneIn(2);
   return options;
 }
 

@@ -56,9 +56,15 @@ class MemoryExtent final : public Extent {
   }
   LoadableBytes Loadable(uint64_t offset) override;
   std::unique_ptr<PendingRead> StartRead(uint64_t offset, size_t n) override;
+  std::unique_ptr<PendingRead> StartReadAhead(uint64_t offset, size_t n) override {
+    ++reads_ahead_;
+    return StartRead(offset, n);
+  }
 
   uint64_t reads_started() const { return reads_started_; }
   uint64_t bytes_started() const { return bytes_started_; }
+  /// Those among reads_started that another thread may carry out.
+  uint64_t reads_ahead() const { return reads_ahead_; }
   /// Reads that are alive at the moment, and the most there ever were.
   uint64_t reads_alive() const { return reads_alive_; }
   uint64_t reads_alive_max() const { return reads_alive_max_; }
@@ -77,6 +83,7 @@ class MemoryExtent final : public Extent {
   uint64_t refusals_ = 0;
   uint64_t reads_started_ = 0;
   uint64_t bytes_started_ = 0;
+  uint64_t reads_ahead_ = 0;
   uint64_t reads_alive_ = 0;
   uint64_t reads_alive_max_ = 0;
 };
