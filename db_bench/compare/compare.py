@@ -94,6 +94,8 @@ def parse_arguments(arguments: list[str]) -> argparse.Namespace:
                         help="with --paper: a twentieth of the keys, to try it")
     parser.add_argument("--again", action="store_true",
                         help="with --paper: measure what is known from an earlier run, too")
+    parser.add_argument("--known", action="store_true",
+                        help="with --paper: measure nothing, write what is known")
     parser.add_argument("--remark", default="", metavar="TEXT",
                         help="with --paper: what is to be said of the machine, such as \"busy\"")
     parser.add_argument("--large", action="store_true",

@@ -165,12 +165,13 @@ class FiguresTest(unittest.TestCase):
         paper, lines = sheet.paper_of("fusee"), []
 
         def jobs_of(**changes) -> int:
-            options = argparse.Namespace(**({"figure": "", "again": False, "rounds": 1,
-                                             "remark": ""} | changes))
+            options = argparse.Namespace(**({"figure": "", "again": False, "known": False,
+                                             "rounds": 1, "remark": ""} | changes))
             lab = FakeLab(self.path)
             sheet.measure_paper(options, paper, lab, shelf, {"commit": "abc"}, lines.append)
             return len(lab.jobs)
 
+        self.assertEqual(0, jobs_of(known=True))
         every = jobs_of()
         self.assertGreater(every, 20)
         self.assertEqual(0, jobs_of())
@@ -368,6 +369,8 @@ class ToolTest(unittest.TestCase):
             self.assertEqual(b"\x89PNG", (out / "dlsm-11.png").read_bytes()[:4])
             self.assertIn("| nacre | 600 |", self.page.read_text())
             self.assertIn("Not measured yet.", self.page.read_text())
+        self.assertEqual(0, self.run_tool("--known", "--rounds=2", "--quick").returncode)
+        self.assertEqual(8, self.runs())
         # Asked for by its number it is measured anew.
         self.assertEqual(0, self.run_tool("--figure=11", "--rounds=2", "--quick").returncode)
         self.assertEqual(16, self.runs())

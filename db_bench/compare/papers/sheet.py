@@ -86,8 +86,10 @@ def measure(figure: Figure, lab: Lab, rounds: int) -> Result:
 
 def measure_paper(options: argparse.Namespace, paper: Paper, lab: Lab, shelf: Shelf,
                   tree: dict[str, str], line: Callable) -> None:
-    """Those of its figures that are asked for and not known. `tree`: what is measured, and when, as
-    it was before pages were written."""
+    """Those of its figures that are asked for and not known; none with --known. `tree`: what is
+    measured, and when, as it was before pages were written."""
+    if options.known:
+        return
     for figure in paper.select(options.figure):
         if not (options.figure or options.again) and shelf.get(paper, figure):
             line(f"{paper.key} {figure.name}: kept")
