@@ -1,6 +1,7 @@
 #include "table/record_windows.h"
 
 #include <algorithm>
+#include <bit>
 #include <cassert>
 #include <utility>
 
@@ -46,6 +47,7 @@ void RecordWindows::StartScan(const RecordInterval& interval, uint64_t scan_end)
 }
 
 Status RecordWindows::Load(const RecordInterval& interval) {
+  back_bytes_ = kBackBytesFirst;
   if (Holds(current_, interval)) return Status::OK();
   for (size_t i = 0; i < ahead_.size(); ++i) {
     if (Holds(ahead_[i], interval)) return Take(i);
@@ -61,14 +63,51 @@ Status RecordWindows::Reload(const RecordInterval& interval) {
 }
 
 void RecordWindows::Jump(uint64_t offset) {
+  back_bytes_ = kBackBytesFirst;
   if (current_.begin <= offset && offset <= current_.end && current_.begin < current_.end) return;
   Abandon();
   current_ = Window{.begin = offset, .end = offset};
 }
 
-void RecordWindows::StartBack(uint64_t offset) {
-  Abandon();
-  current_ = Window{.begin = offset, .end = offset};
+Status RecordWindows::LoadBack(const RecordInterval& interval) {
+  if (Holds(current_, interval) && current_.memory == nullptr) return Status::OK();
+  if (CopyBack(interval) || Holds(current_, interval)) return Status::OK();
+  // The window may begin inside the interval where memory could be loaded until now.
+  if (current_.begin != interval.end) {
+    Abandon();
+    current_ = Window{.begin = interval.end, .end = interval.end};
+  }
+  while (interval.begin < current_.begin) NACRE_RETURN_IF_ERROR(Previous());
+  return Status::OK();
+}
+
+/// Makes a copy of the interval and of some before it the window at hand, if they lie in memory
+/// that can be loaded.
+bool RecordWindows::CopyBack(const RecordInterval& interval) {
+  if (!ahead_.empty()) return false;
+  const LoadableBytes there = table_->extent->Loadable(interval.begin);
+  // An interval that straddles two chunks lies in two places.
+  if (there.data == nullptr || there.end < interval.end) return false;
+  const uint64_t earliest =
+      std::max(there.begin, interval.end - std::min(interval.end, back_bytes_));
+  back_bytes_ = std::min(2 * back_bytes_, kBackBytesMax);
+  const RecordInterval first = range_index_->Containing(std::min(earliest, interval.begin));
+  const uint64_t begin = first.begin < there.begin ? first.end : first.begin;
+  const size_t length = interval.end - begin;
+  if (length > back_capacity_) {
+    back_capacity_ = std::bit_ceil(length);
+    back_copy_ = std::make_unique_for_overwrite<char[]>(back_capacity_);
+  }
+  const char* const from = there.data + (begin - there.begin);
+  current_ = Window{.begin = interval.end, .end = interval.end};  // It may have been the copy.
+  LoadableMemory::Copy(back_copy_.get(), from, length);
+  if (!there.memory->Valid()) return false;
+  current_ = Window{.data = back_copy_.get(), .begin = begin, .end = interval.end};
+  // The hardware fetches what follows these lines, once they are copied.
+  const uint64_t before = std::min(begin - there.begin, back_bytes_);
+  const uint64_t ahead = std::min<uint64_t>(before, kPrefetchBytesMax);
+  for (uint64_t at = 0; at < ahead; at += 64) __builtin_prefetch(from - before + at);
+  return true;
 }
 
 /// Makes what can be loaded around `offset` the window at hand, if anything can. Reads under way go
@@ -92,6 +131,7 @@ Status RecordWindows::Next() {
   return TakeNext();
 }
 
+/// Makes the window that ends at begin(), which is not 0, the one at hand.
 Status RecordWindows::Previous() {
   assert(current_.begin > 0);
   TurnTo(Direction::kBackward);

@@ -20,7 +20,7 @@ namespace nacre {
 ///
 /// Where a node's memory can be loaded, nothing is read: a window lies there (`memory` is not null)
 /// and is as long as the bytes are in a row. Only a record that is larger than a chunk straddles
-/// its end.
+/// its end. On the way backwards it is a copy of a few of them.
 ///
 /// Bound: one window at hand and reads_in_flight under way, each of about readahead_max bytes, or
 /// of one record if that is larger.
@@ -63,17 +63,20 @@ class RecordWindows {
   /// Makes an empty window at `offset` the one at hand, unless it is next to the one at hand or
   /// inside: the start of a scan.
   void Jump(uint64_t offset);
-  /// Makes an empty window at `offset`, where an interval ends, the one at hand. A walk backwards
-  /// from loaded memory goes on with reads: they copy long pieces forwards, which the processor
-  /// foresees, and records that are loaded one by one take 2.5 times as long.
-  void StartBack(uint64_t offset);
+  /// Makes a window that holds the interval, or what is left of one towards its beginning, the one
+  /// at hand, on the way backwards. What can be loaded is copied, some intervals at a time: long
+  /// pieces in the order that the processor foresees, where records that were loaded one by one,
+  /// each before the last, would take twice as long.
+  Status LoadBack(const RecordInterval& interval);
   /// The window that begins at end(), which is before the end of the records.
   Status Next();
-  /// The window that ends at begin(), which is not 0.
-  Status Previous();
 
  private:
   static constexpr uint64_t kPrefetchBytesMax = 4096;
+  /// The first copy on the way backwards has about so many bytes, and any at most so many, or those
+  /// of one interval.
+  static constexpr uint64_t kBackBytesFirst = 2 << 10;
+  static constexpr uint64_t kBackBytesMax = 8 << 10;
   enum class Direction : uint8_t { kForward, kBackward };
   struct Window {
     const char* data = nullptr;
@@ -87,6 +90,8 @@ class RecordWindows {
     return window.begin <= interval.begin && interval.end <= window.end;
   }
   bool LoadAround(uint64_t offset);
+  bool CopyBack(const RecordInterval& interval);
+  Status Previous();
   void Abandon();
   void TurnTo(Direction direction);
   void StartAhead();
@@ -106,6 +111,9 @@ class RecordWindows {
   std::vector<Window> ahead_;  ///< These are in the order in which they will be used.
   size_t readahead_;           ///< Size of the next read to start.
   uint64_t scan_end_;          ///< Reads ahead, going forward, end here.
+  std::unique_ptr<char[]> back_copy_;
+  size_t back_capacity_ = 0;
+  uint64_t back_bytes_ = kBackBytesFirst;  ///< The next copy has about so many.
 };
 
 }  // namespace nacre

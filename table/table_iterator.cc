@@ -177,14 +177,9 @@ bool TableIterator::MoveBackTo(const RecordInterval& interval, uint64_t limit) {
     if (from.begin == limit) {
       if (limit == 0) return valid_ = false;
       from = IntervalBefore(limit);
-      if (windows_.memory() != nullptr) windows_.StartBack(limit);
     }
-    // One that begins where memory could not be loaded any more may begin inside an interval.
-    if (from.begin < windows_.begin() && windows_.begin() < from.end) windows_.StartBack(from.end);
-    while (from.begin < windows_.begin()) {
-      if (Status previous = windows_.Previous(); !previous.ok()) {
-        return Fail(std::move(previous));
-      }
+    if (Status loaded = windows_.LoadBack({from.begin, limit}); !loaded.ok()) {
+      return Fail(std::move(loaded));
     }
     // The interval before this one, which will be as long or about so, is next.
     const uint64_t length = limit - from.begin;
