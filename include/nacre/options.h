@@ -150,8 +150,8 @@ struct DBOptions {
   /// process only; its tables and the heads of entries are counted in. 0: no such cache. A record
   /// that is here is not read from its node again. Records above some 2 % of the memory of a shard
   /// (up to 64 of at least 4 MiB each) do not enter, nor do those of nodes whose memory this
-  /// process can load (`embedded:` and `shm:` without `map=0`), for which it is not consulted, nor
-  /// what is read with `ReadOptions::verify_checksums` off. Iterators pass it by.
+  /// process can load (`embedded:`, `shm:`, `cxl:` without `map=0`), for which it is not consulted,
+  /// nor what is read with `ReadOptions::verify_checksums` off. Iterators pass it by.
   size_t record_cache_size = 0;
 };
 
