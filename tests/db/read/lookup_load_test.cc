@@ -56,7 +56,7 @@ class LookupLoadTest : public PartsFixture, public testing::WithParamInterface<L
   void Finish(KeyLookup* lookup, KeyLookup::State state, int* loads, NodeId killed = kNoNode) {
     pool::PointRead read;
     while (state == KeyLookup::State::kReads || state == KeyLookup::State::kWaits) {
-      if (state == KeyLookup::State::kReads) state = lookup->Next(&read);
+      if (state == KeyLookup::State::kReads) state = lookup->Next(Context(), &read);
       if (state == KeyLookup::State::kWaits) {
         state = lookup->Await(Context());
         continue;
