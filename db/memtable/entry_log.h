@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <new>
+#include <vector>
 
 #include "db/memtable/memtable_entry.h"
 #include "table/merge/update_sort.h"
@@ -62,9 +63,9 @@ class EntryLog {
 
   size_t size() const { return size_.load(std::memory_order_acquire); }
 
-  /// Calls `take(item)` for each item from `*cursor` on, up to the size when the call began.
-  template <typename TakeItem>
-  void Take(Cursor* cursor, TakeItem&& take) const {
+  /// Appends the items from `*cursor` on, up to the size when the call began, to `*items`. If that
+  /// throws, the cursor is behind those that are there.
+  void Take(Cursor* cursor, std::vector<Item>* items) const {
     for (const size_t size = this->size(); cursor->taken < size;) {
       if (cursor->block == nullptr) {
         cursor->block = first_.load(std::memory_order_acquire);
@@ -74,7 +75,7 @@ class EntryLog {
       }
       const size_t left = cursor->block->capacity - cursor->in_block;
       for (size_t n = std::min(left, size - cursor->taken); n > 0; --n) {
-        take(cursor->block->items()[cursor->in_block]);
+        items->push_back(cursor->block->items()[cursor->in_block]);
         ++cursor->in_block;
         ++cursor->taken;
       }

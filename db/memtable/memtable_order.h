@@ -232,7 +232,7 @@ void MemTableOrder<Order>::Seal() {
   array->reserve(count);
   writers_.ForEach([&](const Writer& writer) {
     EntryLog::Cursor cursor{};
-    writer.log.Take(&cursor, [&](const Item& item) { array->push_back(item); });
+    writer.log.Take(&cursor, array.get());
   });
   Sort(*array);
   array_.store(array.get(), std::memory_order_release);  // Pairs with Arrange.
@@ -262,10 +262,8 @@ bool MemTableOrder<Order>::AllListed() const {
 
 template <typename Order>
 void MemTableOrder<Order>::MoveToList() {
-  writers_.ForEach([&](const Writer& writer) {
-    writer.log.Take(&writer.cursor,
-                    [&](const Item& item) REQUIRES(ordering_) { taken_.push_back(item); });
-  });
+  writers_.ForEach(
+      [taken = &taken_](const Writer& writer) { writer.log.Take(&writer.cursor, taken); });
   Sort(std::span<Item>(taken_).subspan(moved_));
   bool new_chunk = false;
   for (; moved_ < taken_.size(); ++moved_) {
