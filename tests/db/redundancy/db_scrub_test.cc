@@ -63,8 +63,13 @@ TEST_F(DBScrubTest, FindsABitWhereverItIs) {
     EXPECT_EQ(Number("nacre.scrub.passes"), 1u);
     size_t flips = 0;
     for (const TableMeta& table : tables_) {
-      const size_t fragment = random_.Uniform(table.placement.fragments.size());
-      const uint64_t bytes = FragmentBytes(table.placement, static_cast<int>(fragment), table.size);
+      // One that has bytes: of a short table the last ones of data have none.
+      size_t fragment = 0;
+      uint64_t bytes = 0;
+      while (bytes == 0) {
+        fragment = random_.Uniform(table.placement.fragments.size());
+        bytes = FragmentBytes(table.placement, static_cast<int>(fragment), table.size);
+      }
       const uint64_t tail = FragmentTailBytes(bytes, table.chunk_size);
       // Any byte of the head that is its meta's: the fixed part is.
       const int64_t places[] = {0, static_cast<int64_t>(bytes) - 1,
