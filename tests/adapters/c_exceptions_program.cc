@@ -65,6 +65,13 @@ void CheckPoisoned() {
   CHECK_FAILED(nacre_code_aborted);
 }
 
+void Flush(nacre_t* db) {
+  nacre_flushoptions_t* flush = nacre_flushoptions_create();
+  nacre_flush(db, flush, &error);
+  CHECK_OK(error);
+  nacre_flushoptions_destroy(flush);
+}
+
 void TestComparator() {
   nacre_options_t* own = nacre_options_create_copy(options);
   nacre_comparator_t* comparator = nacre_comparator_create(nullptr, nullptr, Compare, Name);
@@ -72,6 +79,8 @@ void TestComparator() {
   nacre_t* db = nacre_open(own, "ordered", &error);
   CHECK_OK(error);
   for (const char* key : {"a", "poison", "z"}) Put(db, key, "1");
+  Flush(db);  // A lookup compares in tables only.
+  Put(db, "z", "1");
   nacre_iterator_t* iterator = nacre_create_iterator(db, reads);
   armed = true;
   size_t size = 0;
@@ -120,10 +129,7 @@ void TestOperatorAndFilter() {
   CHECK(nacre_get(db, reads, "poison", 6, &size, &error) == nullptr);
   CheckPoisoned();
   CheckValue(db, reads, "a", "merged");
-  nacre_flushoptions_t* flush = nacre_flushoptions_create();
-  nacre_flush(db, flush, &error);
-  CHECK_OK(error);
-  nacre_flushoptions_destroy(flush);
+  Flush(db);
   nacre_compactoptions_t* compact = nacre_compactoptions_create();
   nacre_compact_range(db, compact, nullptr, 0, nullptr, 0, &error);
   armed = false;
