@@ -518,7 +518,7 @@ class ToolTest(unittest.TestCase):
         self.assertEqual(2.0, rows["readseq against LMDB 1"]["ratio"])
         self.assertEqual(3.0, rows["YCSB E 1"]["ratio"])
         markdown = (out / "compare.md").read_text()
-        self.assertIn("\n| fillrandom | 2 | ops/s | 600 | 100 | 200 | - | 3.00 | >= 2.5 | yes |\n",
+        self.assertIn("\n| fillrandom | 2 | ops/s | 600 | 100 | 200 | - | 3.00 | >= 4 | no |\n",
                       markdown)
         self.assertIn(markdown, docs.read_text())
         plot = out / "compare.png"
