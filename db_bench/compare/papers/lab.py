@@ -80,7 +80,7 @@ class Job:
     def node_bytes(self) -> int:
         """Room for what is written, and for compacting all of it."""
         written = self.room * self.keys * (self.key_bytes + self.value_bytes)
-        pool = 2 * self.copies() * written + (1 << 30)
+        pool = 2 * self.copies() * written + (2 << 30)
         return max(LEAST_SLABS, int(pool / self.nodes / SLAB_BYTES) + 1) * SLAB_BYTES
 
 
