@@ -15,6 +15,7 @@ import signal
 import sys
 import tempfile
 import time
+from typing import Callable
 
 import durability
 import followers
@@ -275,18 +276,20 @@ def stop(_signal: int, _frame: object) -> None:
     raise KeyboardInterrupt
 
 
-def main() -> int:
+def run_tool(name: str, work: Callable[[list[str]], None]) -> int:
+    """Does `work` with the command line; what fails or interrupts it is said in one line. Answers
+    the exit status."""
     signal.signal(signal.SIGTERM, stop)
     signal.signal(signal.SIGHUP, stop)
     try:
-        run(sys.argv[1:])
+        work(sys.argv[1:])
         return 0
     except CompareError as error:
-        print(f"compare: {error}", file=sys.stderr)
+        print(f"{name}: {error}", file=sys.stderr)
     except KeyboardInterrupt:
-        print("compare: interrupted", file=sys.stderr)
+        print(f"{name}: interrupted", file=sys.stderr)
     return 1
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(run_tool("compare", run))

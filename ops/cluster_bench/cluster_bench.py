@@ -9,7 +9,6 @@ hosts file has.
 import argparse
 import pathlib
 import shutil
-import signal
 import sys
 import time
 
@@ -17,7 +16,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "db_bench" / "compare"))
 import machine  # noqa: E402
 from cluster_lab import BINARIES, Cluster, ClusterLab, NotHere  # noqa: E402
-from compare import Progress, positive, stop  # noqa: E402
+from compare import Progress, positive, run_tool  # noqa: E402
 from hosts import read_hosts  # noqa: E402
 from measure import end_all  # noqa: E402
 from papers import sheet  # noqa: E402
@@ -114,18 +113,5 @@ def run(arguments: list[str]) -> None:
         cluster.close()
 
 
-def main() -> int:
-    signal.signal(signal.SIGTERM, stop)
-    signal.signal(signal.SIGHUP, stop)
-    try:
-        run(sys.argv[1:])
-        return 0
-    except CompareError as error:
-        print(f"cluster_bench: {error}", file=sys.stderr)
-    except KeyboardInterrupt:
-        print("cluster_bench: interrupted", file=sys.stderr)
-    return 1
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(run_tool("cluster_bench", run))

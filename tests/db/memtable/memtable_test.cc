@@ -134,6 +134,21 @@ class MemTableTest : public testing::TestWithParam<const Comparator*> {
     return Describe(iterator.user_key(), iterator.tag(), iterator.value());
   }
 
+  /// From end to end and back, an iterator shows what was added.
+  void ExpectWalksBothWays() const {
+    const std::vector<std::string> expected = ExpectedEntries();
+    const auto iterator = table_.NewIterator();
+    size_t at = 0;
+    for (iterator->SeekToFirst(); iterator->Valid(); iterator->Next(), ++at) {
+      ASSERT_EQ(expected.at(at), Describe(*iterator));
+    }
+    ASSERT_EQ(expected.size(), at);
+    for (iterator->SeekToLast(); iterator->Valid(); iterator->Prev()) {
+      ASSERT_EQ(expected.at(--at), Describe(*iterator));
+    }
+    ASSERT_EQ(0U, at);
+  }
+
   const std::shared_ptr<ArenaBlockPool> blocks_ =
       std::make_shared<ArenaBlockPool>(2 * ArenaBlockPool::kBlockSize);
   MemTable table_{GetParam(), 42, 256, blocks_};
@@ -185,17 +200,7 @@ TEST_P(MemTableTest, GetAnswersAsOfEverySnapshot) {
 TEST_P(MemTableTest, IteratorsWalkBothWays) {
   Random random(TestSeed(602));
   AddRandom(&random, 1500);
-  const std::vector<std::string> expected = ExpectedEntries();
-  const auto iterator = table_.NewIterator();
-  size_t at = 0;
-  for (iterator->SeekToFirst(); iterator->Valid(); iterator->Next(), ++at) {
-    ASSERT_EQ(expected.at(at), Describe(*iterator));
-  }
-  ASSERT_EQ(expected.size(), at);
-  for (iterator->SeekToLast(); iterator->Valid(); iterator->Prev()) {
-    ASSERT_EQ(expected.at(--at), Describe(*iterator));
-  }
-  ASSERT_EQ(0U, at);
+  ASSERT_NO_FATAL_FAILURE(ExpectWalksBothWays());
 }
 
 TEST_P(MemTableTest, SeeksLandWhereTheModelSays) {
@@ -301,17 +306,10 @@ TEST_P(MemTableTest, ASealedOneThatWasNeverIteratedIsSorted) {
   AddRandom(&random, 3000);
   EXPECT_FALSE(table_.iterated());
   table_.Seal();
+  ASSERT_NO_FATAL_FAILURE(ExpectWalksBothWays());
   const std::vector<std::string> expected = ExpectedEntries();
   const auto iterator = table_.NewIterator();
   size_t at = 0;
-  for (iterator->SeekToFirst(); iterator->Valid(); iterator->Next(), ++at) {
-    ASSERT_EQ(expected.at(at), Describe(*iterator));
-  }
-  ASSERT_EQ(expected.size(), at);
-  for (iterator->SeekToLast(); iterator->Valid(); iterator->Prev()) {
-    ASSERT_EQ(expected.at(--at), Describe(*iterator));
-  }
-  ASSERT_EQ(0U, at);
   // Each place, and what lies right before and behind it.
   for (const auto& [key, versions] : model_) {
     for (const auto& [sequence, version] : versions) {
