@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "table/format/write_batch_format.h"
+#include "util/memory/prefetch.h"
 
 namespace nacre::pool {
 namespace {
@@ -59,7 +60,7 @@ class UpdateIterator : public InternalIterator {
   void Prefetch(size_t i) const {
     if (i >= sorted_.size()) return;
     const char* const update = reinterpret_cast<const char*>(sorted_[i].update);
-    for (size_t line = 0; line < kLinesAhead; ++line) __builtin_prefetch(update + line * 64);
+    PrefetchLines(update, kLinesAhead * 64);
   }
   size_t LowerBound(const Slice& internal_key) const {
     const UpdateRef target =

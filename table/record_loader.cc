@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <bit>
 
+#include "util/memory/prefetch.h"
+
 namespace nacre {
 
 RecordParse RecordLoader::LoadLength(const Slice& bytes, RecordSeed seed, size_t* encoded_bytes) {
@@ -31,7 +33,7 @@ RecordParse RecordLoader::Load(const LoadableMemory& memory, const Slice& bytes,
     if (bytes.size() > kAheadBytes) {
       const char* const ahead = bytes.data() + kAheadBytes;
       const size_t n = std::min({bytes.size() - kAheadBytes, length, kPrefetchBytesMax});
-      for (size_t at = 0; at < n; at += 64) __builtin_prefetch(ahead + at);
+      PrefetchLines(ahead, n);
     }
     LoadableMemory::Copy(copy_.get(), bytes.data(), length);
     // The lengths are parsed anew, so that whatever the bytes are now, none beyond them is used.

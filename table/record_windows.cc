@@ -5,6 +5,8 @@
 #include <cassert>
 #include <utility>
 
+#include "util/memory/prefetch.h"
+
 namespace nacre {
 
 RecordWindows::RecordWindows(const TableContext* table, const RangeIndex* range_index,
@@ -106,7 +108,7 @@ bool RecordWindows::CopyBack(const RecordInterval& interval) {
   // The hardware fetches what follows these lines, once they are copied.
   const uint64_t before = std::min(begin - there.begin, back_bytes_);
   const uint64_t ahead = std::min<uint64_t>(before, kPrefetchBytesMax);
-  for (uint64_t at = 0; at < ahead; at += 64) __builtin_prefetch(from - before + at);
+  PrefetchLines(from - before, ahead);
   return true;
 }
 

@@ -11,6 +11,7 @@
 #include "table/index/range_index.h"
 #include "table/table_context.h"
 #include "table/table_reader.h"
+#include "util/memory/prefetch.h"
 
 namespace nacre {
 
@@ -45,7 +46,7 @@ class RecordWindows {
     if (table_->in_place == nullptr && current_.memory == nullptr) return;
     begin = std::max(begin, current_.begin);
     end = std::min({end, current_.end, begin + kPrefetchBytesMax});
-    for (; begin < end; begin += 64) __builtin_prefetch(current_.data + (begin - current_.begin));
+    if (begin < end) PrefetchLines(current_.data + (begin - current_.begin), end - begin);
   }
 
   /// Whether the window at hand is not a node's memory, nor a whole table in place.

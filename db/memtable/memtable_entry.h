@@ -10,6 +10,7 @@
 
 #include "nacre/slice.h"
 #include "util/memory/arena.h"
+#include "util/memory/prefetch.h"
 
 namespace nacre {
 
@@ -43,9 +44,7 @@ class MemTableEntry {
     if (!rest.empty()) std::memcpy(bytes + key.size(), rest.data(), rest.size());
     // The next entry of this thread will probably lie behind this one and be as large: have its
     // lines by then.
-    for (size_t i = 0; i < std::min<size_t>(size, 512); i += 64) {
-      __builtin_prefetch(bytes + key.size() + rest.size() + i, 1);
-    }
+    PrefetchLinesToWrite(bytes + key.size() + rest.size(), std::min<size_t>(size, 512));
     return entry;
   }
 

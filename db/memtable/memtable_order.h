@@ -17,6 +17,7 @@
 #include "table/iterator/internal_iterator.h"
 #include "table/merge/update_sort.h"
 #include "util/memory/arena.h"
+#include "util/memory/prefetch.h"
 #include "util/mutex.h"
 #include "util/per_thread.h"
 
@@ -211,9 +212,7 @@ class MemTableOrder<Order>::ArrayIterator final : public InternalIterator {
   }
   static void PrefetchValue(const MemTableEntry& entry) {
     const Slice value = entry.value();
-    for (size_t i = 0; i < std::min(value.size(), kPrefetchBytesMax); i += 64) {
-      __builtin_prefetch(value.data() + i);
-    }
+    PrefetchLines(value.data(), std::min(value.size(), kPrefetchBytesMax));
   }
 
   const MemTableOrder* const order_;

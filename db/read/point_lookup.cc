@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "pool/read/point_reader.h"
+#include "util/memory/prefetch.h"
 #include "util/perf_step.h"
 
 namespace nacre {
@@ -166,7 +167,7 @@ bool PointLookup::FindLoad(uint64_t offset, uint32_t length) {
   load_.bytes = Slice(there.data + (offset - there.begin), std::min<uint64_t>(length, left));
   load_.memory = there.memory;
   const size_t ahead = std::min(load_.bytes.size(), kPrefetchBytesMax);
-  for (size_t at = 0; at < ahead; at += 64) __builtin_prefetch(load_.bytes.data() + at);
+  PrefetchLines(load_.bytes.data(), ahead);
   // The last line, which the steps miss where the bytes begin inside one.
   if (ahead > 0) __builtin_prefetch(load_.bytes.data() + ahead - 1);
   return true;

@@ -7,6 +7,7 @@
 #include "rdma/shm/device.h"
 #include "rdma/shm/region.h"
 #include "util/memory/concurrent_copy.h"
+#include "util/memory/prefetch.h"
 
 namespace nacre::rdma {
 
@@ -22,19 +23,14 @@ void Add(std::atomic<uint64_t>* counter, uint64_t amount) {
 /// Enough for a record; what is longer is fetched ahead by the hardware once the copy runs.
 void Prefetch(const char* from, uint32_t size) {
   constexpr uint32_t kPrefetchMax = 1024;
-  for (uint32_t offset = 0; offset < std::min(size, kPrefetchMax); offset += 64) {
-    __builtin_prefetch(from + offset);
-  }
+  PrefetchLines(from, std::min(size, kPrefetchMax));
 }
 
 /// Has the lines from `to` on in this core's cache when they are written next. What is longer is
 /// written around the cache (util/memory/concurrent_copy.h).
 void PrefetchToWrite(const char* to, uint32_t size) {
   constexpr uint32_t kPrefetchMax = 2048;
-  if (size > kPrefetchMax) return;
-  for (uint32_t offset = 0; offset < size; offset += 64) {
-    __builtin_prefetch(to + offset, /*rw=*/1);
-  }
+  if (size <= kPrefetchMax) PrefetchLinesToWrite(to, size);
 }
 
 bool IsAligned(uint64_t address) { return address % kAtomicBytes == 0; }
