@@ -13,7 +13,9 @@ DatabaseParts::DatabaseParts(DB* db, const Options& options, const std::string& 
       state(&context, options, recovered),
       generations(
           &state, &write_controller,
-          options.write_buffer_size * static_cast<size_t>(options.max_write_buffer_number - 1),
+          std::make_shared<ArenaBlockPool>(
+              options.write_buffer_size * static_cast<size_t>(options.max_write_buffer_number - 1),
+              options.write_buffer_size * static_cast<size_t>(options.max_write_buffer_number)),
           recovered.last_sequence),
       indexes({.name = context.name,
                .log = context.options.info_log.get(),

@@ -35,7 +35,7 @@ class Counter {
 /// All that has to do with the order of keys, and the counters.
 class MemTable::Rep {
  public:
-  explicit Rep(std::shared_ptr<ArenaBlockPool> blocks) : arena_(std::move(blocks)) {}
+  explicit Rep(std::shared_ptr<ArenaBlockSource> blocks) : arena_(std::move(blocks)) {}
   virtual ~Rep() = default;
 
   virtual MemTableEntry* Add(uint64_t tag, const Slice& user_key, const Slice& value,
@@ -84,7 +84,7 @@ class MemTable::Rep {
 template <typename Order>
 class MemTable::RepOf final : public Rep {
  public:
-  RepOf(const Order& order, std::shared_ptr<ArenaBlockPool> blocks)
+  RepOf(const Order& order, std::shared_ptr<ArenaBlockSource> blocks)
       : Rep(std::move(blocks)), order_(order, &arena_) {}
 
   MemTableEntry* Add(uint64_t tag, const Slice& user_key, const Slice& value, ValuePlace place,
@@ -106,7 +106,7 @@ class MemTable::RepOf final : public Rep {
 };
 
 MemTable::MemTable(const Comparator* comparator, uint64_t generation, size_t index_bytes,
-                   std::shared_ptr<ArenaBlockPool> blocks)
+                   std::shared_ptr<ArenaBlockSource> blocks)
     : comparator_(comparator),
       generation_(generation),
       index_(index_bytes),

@@ -17,7 +17,7 @@
 
 namespace nacre {
 
-class ArenaBlockPool;
+class ArenaBlockSource;
 class ConcurrentArena;
 class InternalIterator;
 
@@ -44,7 +44,7 @@ class MemTable {
   /// Other memory comes from `blocks` and goes back to it; null takes it from the kernel, which
   /// costs time for each page.
   MemTable(const Comparator* comparator, uint64_t generation, size_t index_bytes,
-           std::shared_ptr<ArenaBlockPool> blocks = nullptr);
+           std::shared_ptr<ArenaBlockSource> blocks = nullptr);
   ~MemTable();
   /// What the index begins with in a MemTable of `write_buffer_size` bytes: two places for each
   /// entry of 500 bytes or more. Smaller entries make it grow.

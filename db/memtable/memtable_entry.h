@@ -42,9 +42,9 @@ class MemTableEntry {
     char* const bytes = reinterpret_cast<char*>(entry + 1);
     if (!key.empty()) std::memcpy(bytes, key.data(), key.size());
     if (!rest.empty()) std::memcpy(bytes + key.size(), rest.data(), rest.size());
-    // The next entry of this thread will probably lie behind this one and be as large: have its
-    // lines by then.
-    PrefetchLinesToWrite(bytes + key.size() + rest.size(), std::min<size_t>(size, 512));
+    // The next entries of this thread will probably lie behind this one and be as large: have the
+    // lines of that after the next by then, as one insert is sooner done than memory answers.
+    PrefetchLinesToWrite(bytes + key.size() + rest.size() + size, std::min<size_t>(size, 512));
     return entry;
   }
 

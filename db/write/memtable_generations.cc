@@ -5,10 +5,11 @@
 namespace nacre {
 
 MemTableGenerations::MemTableGenerations(DatabaseState* state, WriteController* controller,
-                                         uint64_t spare_bytes_max, SequenceNumber last_published)
+                                         std::shared_ptr<ArenaBlockPool> blocks,
+                                         SequenceNumber last_published)
     : state_(state),
       controller_(controller),
-      blocks_(std::make_shared<ArenaBlockPool>(spare_bytes_max)),
+      blocks_(std::move(blocks)),
       sequencer_(last_published) {}
 
 MemTable* MemTableGenerations::MakeMemTable(ColumnFamily* family, uint16_t generation) {
@@ -18,9 +19,9 @@ MemTable* MemTableGenerations::MakeMemTable(ColumnFamily* family, uint16_t gener
 
 MemTable* MemTableGenerations::MemTableFor(ColumnFamily* family, uint16_t generation) {
   if (MemTable* made = family->FindMemTable(generation); made != nullptr) return made;
-  auto fresh = std::make_shared<MemTable>(
-      family->user_comparator(), generation,
-      MemTable::IndexBytes(family->options().write_buffer_size), blocks_);
+  auto fresh = std::make_shared<MemTable>(family->user_comparator(), generation,
+                                          MemTable::IndexBytes(family->options().write_buffer_size),
+                                          blocks_);
   if (family->iterated()) fresh->ExpectIterators();
   MemTable* memtable = fresh.get();
   if (family->dropped()) dropped_entries_ = true;  // Set by a writer that came just before.

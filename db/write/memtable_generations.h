@@ -4,9 +4,9 @@
 #include <memory>
 
 #include "db/context/database_state.h"
+#include "db/memtable/arena_block_pool.h"
 #include "db/write/write_controller.h"
 #include "db/write/write_sequencer.h"
-#include "util/memory/arena.h"
 
 namespace nacre {
 
@@ -18,8 +18,9 @@ namespace nacre {
 /// where the class says so.
 class MemTableGenerations {
  public:
-  MemTableGenerations(DatabaseState* state, WriteController* controller, uint64_t spare_bytes_max,
-                      SequenceNumber last_published);
+  /// `blocks` is what MemTables take their memory from.
+  MemTableGenerations(DatabaseState* state, WriteController* controller,
+                      std::shared_ptr<ArenaBlockPool> blocks, SequenceNumber last_published);
   MemTableGenerations(const MemTableGenerations&) = delete;
   MemTableGenerations& operator=(const MemTableGenerations&) = delete;
 

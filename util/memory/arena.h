@@ -5,27 +5,7 @@
 
 namespace nacre {
 
-/// Keeps the blocks of arenas that are gone for arenas to come: the kernel clears each new page,
-/// which costs a MemTable a fifth of its insert time.
-/// Thread safety: all methods may be called from many threads at once.
-class ArenaBlockPool {
- public:
-  static constexpr size_t kBlockSize = 8 << 20;
-
-  /// Keeps at most `bytes_max` bytes of free blocks.
-  explicit ArenaBlockPool(size_t bytes_max);
-  ~ArenaBlockPool();
-  ArenaBlockPool(const ArenaBlockPool&) = delete;
-  ArenaBlockPool& operator=(const ArenaBlockPool&) = delete;
-
-  /// Bytes that are resident but not in use.
-  size_t FreeBytes() const;
-
- private:
-  friend class ConcurrentArena;
-  struct Rep;
-  const std::unique_ptr<Rep> rep_;
-};
+class ArenaBlockSource;
 
 /// Bump allocation for the life of one MemTable. Each thread (by ThreadIndex) carves from a chunk
 /// of its own, so the common case writes no shared cache line; chunks come from huge-page-aligned
@@ -40,8 +20,8 @@ class ConcurrentArena {
   static constexpr size_t kFirstChunkSize = 2 << 10;
   static constexpr size_t kChunkSize = 128 << 10;
 
-  /// Blocks come from `pool` and go back to it; null takes them from the kernel.
-  explicit ConcurrentArena(std::shared_ptr<ArenaBlockPool> pool = nullptr);
+  /// Blocks come from `blocks` and go back to it; null takes them from the kernel.
+  explicit ConcurrentArena(std::shared_ptr<ArenaBlockSource> blocks = nullptr);
   ~ConcurrentArena();
   ConcurrentArena(const ConcurrentArena&) = delete;
   ConcurrentArena& operator=(const ConcurrentArena&) = delete;

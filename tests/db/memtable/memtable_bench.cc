@@ -23,11 +23,11 @@
 #include <thread>
 #include <vector>
 
+#include "db/memtable/arena_block_pool.h"
 #include "db/memtable/memtable.h"
 #include "table/iterator/internal_iterator.h"
 #include "util/coding.h"
 #include "util/hash.h"
-#include "util/memory/arena.h"
 #include "util/random.h"
 
 namespace nacre {
@@ -257,7 +257,7 @@ void BM_SealAndWalk(benchmark::State& state) {
     table.memtable()->Seal();
     const auto iterator = table.memtable()->NewIterator();
     for (iterator->SeekToFirst(); iterator->Valid(); iterator->Next()) {
-      // Of a constant length it would be a string move, which no flush does.
+      // A constant length would make it a string move, which no flush does.
       const Slice value = iterator->value();
       std::memcpy(copy.get(), value.data(), value.size());
       benchmark::DoNotOptimize(copy.get());

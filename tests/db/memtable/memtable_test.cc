@@ -17,6 +17,7 @@
 #include <thread>
 #include <vector>
 
+#include "db/memtable/arena_block_pool.h"
 #include "table/iterator/internal_iterator.h"
 #include "tests/support/seed.h"
 #include "util/hash.h"
