@@ -1,12 +1,14 @@
 #include "db/read/lookup_batch.h"
 
 #include <algorithm>
+#include <bit>
 #include <cassert>
 #include <cstddef>
 #include <memory>
 #include <utility>
 #include <vector>
 
+#include "db/read/direct_lookup.h"
 #include "db/read/loads_under_way.h"
 #include "db/read/view_reads.h"
 #include "pool/read/point_reader.h"
@@ -396,19 +398,60 @@ class LookupBatch {
 
 }  // namespace
 
+namespace {
+
+/// Enough to hide a round trip, few enough to stay in the cache.
+constexpr size_t kBatch = 64;
+
+void LookUpOne(const LookupContext& context, const Slice& key, PinnableSlice* value,
+               Status* status) {
+  if (DirectLookup::IsPossible(context)) [[likely]] {
+    DirectLookup lookup;
+    if (lookup.Begin(context, key)) [[likely]] {
+      DirectLookup::State state = lookup.Find(context, value, status);
+      while (state == DirectLookup::State::kLoads) state = lookup.Load(context, value, status);
+      if (state == DirectLookup::State::kEnded) [[likely]]
+        return;
+    }
+  }
+  LookupBatch<1>(context, 1).Run({&key, 1}, value, status);
+}
+
+/// Those of at most kBatch keys that have a bit in `which`.
+void LookUpSome(const LookupContext& context, uint64_t which, std::span<const Slice> keys,
+                PinnableSlice* values, Status* statuses) {
+  if (which == 0) [[likely]]
+    return;
+  const auto count = static_cast<size_t>(std::popcount(which));
+  LookupBatch<kBatch> batch(context, count);
+  if (count == keys.size()) return batch.Run(keys, values, statuses);
+  std::vector<Slice> some_keys;
+  std::vector<PinnableSlice> some_values(count);
+  std::vector<Status> some_statuses(count);
+  for (uint64_t left = which; left != 0; left &= left - 1) {
+    some_keys.push_back(keys[static_cast<size_t>(std::countr_zero(left))]);
+  }
+  batch.Run(some_keys, some_values.data(), some_statuses.data());
+  size_t next = 0;
+  for (uint64_t left = which; left != 0; left &= left - 1, ++next) {
+    const auto i = static_cast<size_t>(std::countr_zero(left));
+    values[i] = std::move(some_values[next]);
+    statuses[i] = std::move(some_statuses[next]);
+  }
+}
+
+}  // namespace
+
 void LookUpKeys(const LookupContext& context, std::span<const Slice> keys, PinnableSlice* values,
                 Status* statuses) {
-  if (keys.size() == 1) {
-    LookupBatch<1>(context, 1).Run(keys, values, statuses);
-    return;
-  }
-  if (keys.empty()) return;
-  // Enough to hide a round trip, few enough to stay in the cache.
-  constexpr size_t kBatch = 64;
-  LookupBatch<kBatch> batch(context, std::min(kBatch, keys.size()));
+  if (keys.size() == 1) return LookUpOne(context, keys[0], values, statuses);
+  const bool directly = DirectLookup::IsPossible(context);
   for (size_t first = 0; first < keys.size(); first += kBatch) {
-    batch.Run(keys.subspan(first, std::min(kBatch, keys.size() - first)), values + first,
-              statuses + first);
+    const auto some = keys.subspan(first, std::min(kBatch, keys.size() - first));
+    const uint64_t all = UINT64_MAX >> (kBatch - some.size());
+    const uint64_t left =
+        directly ? LookUpDirectly(context, some, values + first, statuses + first) : all;
+    LookUpSome(context, left, some, values + first, statuses + first);
   }
 }
 

@@ -166,10 +166,7 @@ bool PointLookup::FindLoad(uint64_t offset, uint32_t length) {
   if (ReadsInterval() && length > left) return false;
   load_.bytes = Slice(there.data + (offset - there.begin), std::min<uint64_t>(length, left));
   load_.memory = there.memory;
-  const size_t ahead = std::min(load_.bytes.size(), kPrefetchBytesMax);
-  PrefetchLines(load_.bytes.data(), ahead);
-  // The last line, which the steps miss where the bytes begin inside one.
-  if (ahead > 0) __builtin_prefetch(load_.bytes.data() + ahead - 1);
+  PrefetchLines(load_.bytes.data(), std::min(load_.bytes.size(), kPrefetchBytesMax));
   return true;
 }
 

@@ -62,6 +62,20 @@ size_t TableBounds::FirstNotBefore(const Slice& user_key) const {
   });
 }
 
+size_t TableBounds::FirstHolding(const Slice& user_key) const {
+  const size_t at = FirstNotBefore(user_key);
+  if (at == bounds_.size()) return at;
+  const Bounds& bounds = bounds_[at];  // It does not end before the key.
+  if (comparator_->bytewise()) [[likely]] {
+    const Prefix prefix(user_key);
+    if (prefix != bounds.smallest) [[likely]]
+      return prefix > bounds.smallest ? at : bounds_.size();
+  }
+  const bool begins_later =
+      comparator_->CompareUserKeys(bounds.meta->smallest_user_key(), user_key) > 0;
+  return begins_later ? bounds_.size() : at;
+}
+
 size_t TableBounds::FirstReaching(const Slice& user_key, bool after) const {
   return FirstNot(&Bounds::largest, user_key, [&](const TableMeta& meta) {
     const int r = comparator_->CompareUserKeys(meta.largest_user_key(), user_key);

@@ -41,6 +41,9 @@ class TableBounds {
 
   /// It may have entries of `user_key`, or of later keys.
   size_t FirstNotBefore(const Slice& user_key) const;
+  /// The same, if its range holds `user_key`; else the number of tables. They are disjoint and in
+  /// key order.
+  size_t FirstHolding(const Slice& user_key) const;
   /// Its last user key is `user_key` or, as with `after` it has to be, a later one. Counts a last
   /// key that only ends a range tombstone, which FirstNotBefore does not.
   size_t FirstReaching(const Slice& user_key, bool after = false) const;
@@ -213,11 +216,12 @@ class SortedLevel {
 
   /// The first table whose range holds `user_key`, or null.
   TableHandle* Find(const Slice& user_key) const {
-    const size_t at = directory_->lasts.FirstNotBefore(user_key);
-    if (at == directory_->chunks.size()) return nullptr;
+    const size_t chunks = directory_->chunks.size();
+    const size_t at = chunks <= 1 ? 0 : directory_->lasts.FirstNotBefore(user_key);
+    if (at == chunks) return nullptr;
     const TableChunk& chunk = *directory_->chunks[at];
-    const size_t index = chunk.bounds().FirstNotBefore(user_key);
-    return chunk.bounds().Holds(index, user_key) ? chunk.tables()[index].get() : nullptr;
+    const size_t index = chunk.bounds().FirstHolding(user_key);
+    return index == chunk.size() ? nullptr : chunk.tables()[index].get();
   }
   /// All of them, of which several have versions of `user_key` only if the first one ends with it.
   TableRange FindAll(const Slice& user_key) const;
