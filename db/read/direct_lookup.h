@@ -59,7 +59,7 @@ class DirectLookup {
 
   Slice key_;
   uint64_t hash_ = 0;
-  size_t table_ = 0;  ///< Of the candidates.
+  size_t table_ = 0;  ///< The candidates are of this one.
   size_t table_count_ = 0;
   int candidate_ = 0;
   int candidate_count_ = 0;

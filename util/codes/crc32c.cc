@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "util/codes/vector_state.h"
+
 namespace nacre {
 
 uint32_t Crc32c(const char* data, size_t n, uint32_t seed) {
@@ -17,6 +19,7 @@ uint32_t Crc32c(const char* data, size_t n, uint32_t seed) {
     p += piece;
     n -= piece;
   }
+  ClearUpperVectors();
   return ~state;
 }
 

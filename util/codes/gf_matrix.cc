@@ -7,6 +7,8 @@
 #include <cassert>
 #include <cstring>
 
+#include "util/codes/vector_state.h"
+
 namespace nacre {
 
 namespace {
@@ -82,6 +84,7 @@ void GfMatrix::Accumulate(int source, bool first, size_t n, const char* bytes,
                             const_cast<uint8_t*>(tables_.data()), from, to.data());
     }
   }
+  ClearUpperVectors();
 }
 
 void GfMatrix::Combine(size_t n, const char* const* sources, char* const* results) const {
@@ -94,6 +97,7 @@ void GfMatrix::Combine(size_t n, const char* const* sources, char* const* result
     for (int i = 0; i < results_; ++i) to[static_cast<size_t>(i)] = Bytes(results[i]);
     ec_encode_data(static_cast<int>(n), sources_, results_, const_cast<uint8_t*>(tables_.data()),
                    from.data(), to.data());
+    ClearUpperVectors();
     return;
   }
   bool first = true;
