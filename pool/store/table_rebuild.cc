@@ -19,6 +19,7 @@
 #include "table/format/fragment_checksums.h"
 #include "table/format/table_meta.h"
 #include "util/codes/reed_solomon.h"
+#include "util/named_point.h"
 #include "util/planted_bug.h"
 
 namespace nacre::pool {
@@ -27,9 +28,11 @@ namespace {
 
 /// Makes fragments of one table anew, chunk by chunk: a chunk of each source is in flight while
 /// earlier ones are checked and decoded, in the processor's cache, right into the place where they
-/// are to stay. A fragment that is there and only moves is copied; the others are decoded from k
-/// sources. When a node fails, other sources take its place; when a chunk is damaged, other chunks
-/// of its row do. So what is written is right, or nothing is.
+/// are to stay. Sources that this process has mapped are not copied but checked and decoded where
+/// they lie, and what was made counts if their memory does afterwards. A fragment that is there and
+/// only moves is copied; the others are decoded from k sources. When a node fails, other sources
+/// take its place; when a chunk is damaged, other chunks of its row do. So what is written is
+/// right, or nothing is.
 class TableRebuilder {
  public:
   TableRebuilder(TableStore::Rep* store, const TableRebuild& table, const WriteKeys* keys,
@@ -48,7 +51,7 @@ class TableRebuilder {
     uint64_t begin = 0;
     uint64_t end = 0;
     RemoteStream* stream = nullptr;
-    std::shared_ptr<StreamRead> read;  ///< Null: all sources are local.
+    std::shared_ptr<StreamRead> read;  ///< Null: all sources are local or mapped.
   };
 
   size_t fragments() const { return table_.placement.fragments.size(); }
@@ -57,6 +60,19 @@ class TableRebuilder {
   uint64_t BytesThere(size_t fragment, uint64_t begin, uint64_t end) const;
   const char* Local(size_t fragment) const {
     return store_->LocalBytes(table_.placement.fragments[fragment]);
+  }
+  /// The fragment's bytes in mapped memory; null if they have to be read.
+  const char* Mapped(size_t fragment) const {
+    const LoadableMemory* const region = regions_[fragment].get();
+    if (region == nullptr) return nullptr;
+    return region->data() + table_.placement.fragments[fragment].start.offset + kFragmentHeadBytes;
+  }
+  void Map(size_t fragment);
+  /// Whether what was taken of mapped sources counts; else they are read from now on.
+  bool StillMapped();
+  /// Whether a piece of the fragment is read.
+  bool IsRead(size_t fragment) const {
+    return Local(fragment) == nullptr && Mapped(fragment) == nullptr;
   }
   NodeId NodeOf(size_t fragment) const { return table_.placement.fragments[fragment].start.node; }
 
@@ -71,7 +87,15 @@ class TableRebuilder {
   Status LoadChecksums(size_t fragment);
   /// Source number `slot` of a piece: its bytes, padded with zeros; null: nothing but zeros.
   const char* Bytes(const Piece& piece, size_t slot);
-  Status Produce(const Piece& piece, size_t wanted, const std::vector<const char*>& bytes);
+  /// Makes what is wanted of the piece, or nothing if `*made` is false afterwards, since memory
+  /// that was mapped does not count any more.
+  Status Produce(const Piece& piece, const std::vector<const char*>& bytes, bool* made);
+  /// Where the piece of a wanted fragment is made.
+  Status PlaceOf(const Piece& piece, size_t wanted, rdma::LocalBuffer* to);
+  size_t FlightOf(const Piece& piece, size_t wanted) const {
+    return wanted * kWriteFlights + piece.begin / piece_bytes_ % kWriteFlights;
+  }
+  Status WritePiece(const Piece& piece, size_t wanted, const rdma::LocalBuffer& from);
   /// The first `n` bytes of a piece of a wanted fragment.
   void Make(size_t fragment, const std::vector<const char*>& bytes, uint64_t n, char* to) const;
   /// `n` bytes of a node, from `offset` of the fragment, its head counted.
@@ -92,7 +116,10 @@ class TableRebuilder {
   std::vector<FragmentChecksums> new_checksums_;  ///< Indexed by wanted fragment.
   std::vector<size_t> sources_;                   ///< Fragments that are read, ascending.
   FragmentSet decode_from_ = 0;  ///< k of them, or one copy; 0: nothing has to be decoded.
-  std::vector<char> padded_;     ///< Local sources that end within a piece.
+  /// Memory of the sources that are mapped, by fragment.
+  std::vector<std::shared_ptr<const LoadableMemory>> regions_;
+  FragmentSet unmapped_ = 0;  ///< These are read, whatever is mapped.
+  std::vector<char> padded_;  ///< Local and mapped sources that end within a piece.
   std::unique_ptr<FragmentWrites> writes_;
 };
 
@@ -103,7 +130,8 @@ TableRebuilder::TableRebuilder(TableStore::Rep* store, const TableRebuild& table
       keys_(keys),
       work_(work),
       piece_bytes_(table.placement.chunk_size),
-      checksums_(table.placement.fragments.size()) {
+      checksums_(table.placement.fragments.size()),
+      regions_(table.placement.fragments.size()) {
   for (const FragmentRebuild& wanted : table.fragments) {
     FragmentChecksums& checksums = new_checksums_.emplace_back();
     checksums.table_id = table.table_id;
@@ -167,6 +195,7 @@ Status TableRebuilder::Choose(FragmentSet damaged) {
     if (Has(read, i)) sources_.push_back(i);
   }
   for (const size_t fragment : sources_) {
+    Map(fragment);
     if (checksums_[fragment].chunk_size != 0) continue;
     const Status s = LoadChecksums(fragment);
     if (s.ok()) continue;
@@ -176,6 +205,29 @@ Status TableRebuilder::Choose(FragmentSet damaged) {
     return Choose(damaged);
   }
   return Status::OK();
+}
+
+void TableRebuilder::Map(size_t fragment) {
+  if (!LoadableMemory::kInPlace || Has(unmapped_, fragment) || !IsRead(fragment)) return;
+  const ExtentAddr& extent = table_.placement.fragments[fragment];
+  std::shared_ptr<const LoadableMemory> region = store_->loadable.Region(NodeOf(fragment));
+  if (region == nullptr || !region->Valid() || extent.start.offset > region->size() ||
+      extent.length > region->size() - extent.start.offset) {
+    return;
+  }
+  regions_[fragment] = std::move(region);
+}
+
+bool TableRebuilder::StillMapped() {
+  bool all = true;
+  for (size_t i = 0; i < fragments(); ++i) {
+    if (regions_[i] == nullptr || regions_[i]->Valid()) continue;
+    regions_[i] = nullptr;
+    unmapped_ |= FragmentSet{1} << i;
+    all = false;
+    NACRE_POINT("rebuild.memory-gone");
+  }
+  return all;
 }
 
 Status TableRebuilder::LoadChecksums(size_t fragment) {
@@ -235,12 +287,13 @@ Status TableRebuilder::Start(Piece* piece) {
     const size_t fragment = sources_[slot];
     const uint64_t there = BytesThere(fragment, piece->begin, piece->end);
     if (there == 0 || Local(fragment) != nullptr) continue;
+    work_->bytes_read += there;
+    if (!IsRead(fragment)) continue;
     const RemoteAddr start = table_.placement.fragments[fragment].start;
     parts.push_back({.node = static_cast<NodeId>(start.node),
                      .offset = start.offset + kFragmentHeadBytes + piece->begin,
                      .length = there,
                      .at = slot * piece_bytes_});
-    work_->bytes_read += there;
   }
   if (parts.empty()) return Status::OK();
   NACRE_RETURN_IF_ERROR(store_->connections.Stream(&piece->stream));
@@ -253,13 +306,13 @@ const char* TableRebuilder::Bytes(const Piece& piece, size_t slot) {
   const uint64_t length = piece.end - piece.begin;
   const uint64_t there = BytesThere(fragment, piece.begin, piece.end);
   if (there == 0) return nullptr;
-  const char* const local = Local(fragment);
-  if (local != nullptr && there == length) return local + piece.begin;
+  const char* const here = Local(fragment) != nullptr ? Local(fragment) : Mapped(fragment);
+  if (here != nullptr && there == length) return here + piece.begin;
   char* bytes = nullptr;
-  if (local != nullptr) {
+  if (here != nullptr) {
     padded_.resize(sources_.size() * piece_bytes_);
     bytes = padded_.data() + slot * piece_bytes_;
-    std::memcpy(bytes, local + piece.begin, there);
+    std::memcpy(bytes, here + piece.begin, there);
   } else {
     bytes = piece.read->buffer().data() + slot * piece_bytes_;
   }
@@ -292,41 +345,58 @@ Status TableRebuilder::Take(Piece* piece) {
     for (size_t slot = 0; slot < sources_.size(); ++slot) bytes.push_back(Bytes(*piece, slot));
     const FragmentSet found = Damaged(*piece, bytes);
     if (found == 0) {
-      for (size_t i = 0; i < table_.fragments.size(); ++i) {
-        NACRE_RETURN_IF_ERROR(Produce(*piece, i, bytes));
-      }
+      bool made = false;
+      NACRE_RETURN_IF_ERROR(Produce(*piece, bytes, &made));
       // The next piece may be sound in what this one is not.
-      return damaged == 0 ? Status::OK() : Choose(0);
+      if (made) return damaged == 0 ? Status::OK() : Choose(0);
+    } else if (StillMapped()) {
+      damaged |= found;
     }
-    damaged |= found;
     NACRE_RETURN_IF_ERROR(Choose(damaged));
     piece->read.reset();
     NACRE_RETURN_IF_ERROR(Start(piece));
   }
 }
 
-Status TableRebuilder::Produce(const Piece& piece, size_t wanted,
-                               const std::vector<const char*>& bytes) {
+Status TableRebuilder::Produce(const Piece& piece, const std::vector<const char*>& bytes,
+                               bool* made) {
+  std::vector<rdma::LocalBuffer> places(table_.fragments.size());
+  for (size_t i = 0; i < places.size(); ++i) {
+    NACRE_RETURN_IF_ERROR(PlaceOf(piece, i, &places[i]));
+    if (places[i].size == 0) continue;
+    Make(static_cast<size_t>(table_.fragments[i].fragment), bytes, places[i].size, places[i].data);
+  }
+  NACRE_POINT("rebuild.piece-made");
+  *made = StillMapped();
+  for (size_t i = 0; *made && i < places.size(); ++i) {
+    if (places[i].size > 0) NACRE_RETURN_IF_ERROR(WritePiece(piece, i, places[i]));
+  }
+  return Status::OK();
+}
+
+Status TableRebuilder::PlaceOf(const Piece& piece, size_t wanted, rdma::LocalBuffer* to) {
   const auto fragment = static_cast<size_t>(table_.fragments[wanted].fragment);
   const uint64_t n = BytesThere(fragment, piece.begin, piece.end);
   if (n == 0) return Status::OK();
-  const size_t flight = wanted * kWriteFlights + piece.begin / piece_bytes_ % kWriteFlights;
-  rdma::LocalBuffer to;
   if (char* const local = writes_->Local(wanted); local != nullptr) {
-    to = writes_->LocalPart(local + piece.begin, n);
-  } else {
-    Buffer* buffer = nullptr;
-    NACRE_RETURN_IF_ERROR(writes_->Buffered(flight, piece_bytes_, &buffer));
-    to = buffer->Part(0, static_cast<uint32_t>(n));
-  }
-  Make(fragment, bytes, n, to.data);
-  new_checksums_[wanted].Add(to.data, n);
-  work_->bytes_written += n;
-  if (NACRE_PLANTED_BUG("table.parity-not-rewritten-by-repair") &&
-      fragment >= table_.placement.redundancy.data) {
+    *to = writes_->LocalPart(local + piece.begin, n);
     return Status::OK();
   }
-  return writes_->Write(wanted, static_cast<int64_t>(piece.begin), to, flight);
+  Buffer* buffer = nullptr;
+  NACRE_RETURN_IF_ERROR(writes_->Buffered(FlightOf(piece, wanted), piece_bytes_, &buffer));
+  *to = buffer->Part(0, static_cast<uint32_t>(n));
+  return Status::OK();
+}
+
+Status TableRebuilder::WritePiece(const Piece& piece, size_t wanted,
+                                  const rdma::LocalBuffer& from) {
+  new_checksums_[wanted].Add(from.data, from.size);
+  work_->bytes_written += from.size;
+  if (NACRE_PLANTED_BUG("table.parity-not-rewritten-by-repair") &&
+      static_cast<size_t>(table_.fragments[wanted].fragment) >= table_.placement.redundancy.data) {
+    return Status::OK();
+  }
+  return writes_->Write(wanted, static_cast<int64_t>(piece.begin), from, FlightOf(piece, wanted));
 }
 
 void TableRebuilder::Make(size_t fragment, const std::vector<const char*>& bytes, uint64_t n,
@@ -416,6 +486,7 @@ Status TableRebuilder::Run(const std::atomic<bool>* cancelled) {
     Piece piece = std::move(ahead.front());
     ahead.pop_front();
     const std::vector<size_t> sources = sources_;
+    const FragmentSet unmapped = unmapped_;
     if (Status s = Take(&piece); s.ok()) {
       done = piece.end;
     } else {
@@ -424,7 +495,7 @@ Status TableRebuilder::Run(const std::atomic<bool>* cancelled) {
       GiveUpOn(*piece.read);
       NACRE_RETURN_IF_ERROR(Choose(0));
     }
-    if (sources_ != sources || done != piece.end) {
+    if (sources_ != sources || unmapped_ != unmapped || done != piece.end) {
       ahead.clear();
       started = done;
     }

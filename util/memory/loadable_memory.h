@@ -39,7 +39,15 @@ class LoadableMemory {
   LoadableMemory(const LoadableMemory&) = delete;
   LoadableMemory& operator=(const LoadableMemory&) = delete;
 
-  /// Only to prefetch from, and to name what Copy takes.
+  /// Whether bytes may be worked on where they lie as well, by code that stands any bytes: what it
+  /// makes of them is worth what a copy would be. TSan would report that.
+#if defined(NACRE_TSAN)
+  static constexpr bool kInPlace = false;
+#else
+  static constexpr bool kInPlace = true;
+#endif
+
+  /// To prefetch from, to name what Copy takes, and for work in place.
   const char* data() const { return data_; }
   size_t size() const { return size_; }
 

@@ -4,6 +4,8 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <chrono>
+#include <string>
 #include <thread>
 #include <vector>
 
@@ -13,6 +15,8 @@
 #include "tests/support/process/memnode_process.h"
 #include "tests/support/redundant_db.h"
 #include "tests/support/status_assert.h"
+#include "util/memory/loadable_memory.h"
+#include "util/named_point.h"
 
 namespace nacre {
 namespace {
@@ -120,6 +124,57 @@ TEST_F(DBRepairTest, NodesMayGoOneAfterTheOther) {
     // What was written to a node that went may be in quarantine for a while.
     EXPECT_TRUE(Eventually([&] { return GetNumber(db_.get(), "nacre.space.used-bytes") == 0; }));
   }
+}
+
+/// Holds up jobs that have made a piece of a fragment, until a node has died.
+struct HeldRebuild {
+  static void Reach(const NamedPoint& point) {
+    const std::string name = point.name;
+    if (name == "rebuild.memory-gone") ++memory_gone;
+    if (name != "rebuild.piece-made") return;
+    held = true;
+    // Not for good: it may be a job of the node that is to die.
+    const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(2);
+    while (!released && std::chrono::steady_clock::now() < deadline) std::this_thread::yield();
+  }
+
+  static inline std::atomic<bool> held{false};
+  static inline std::atomic<bool> released{false};
+  static inline std::atomic<int> memory_gone{0};
+};
+
+// Rebuilds decode what they have mapped where it lies.
+TEST_F(DBRepairTest, SourcesMayGoWhileTheyAreDecodedInPlace) {
+  if (!LoadableMemory::kInPlace) GTEST_SKIP() << "they are copied";
+  HeldRebuild::memory_gone = 0;
+  // Which nodes a piece is made of, and whether in time, is chance.
+  for (int round = 0; round < 60 && HeldRebuild::memory_gone == 0; ++round) {
+    const auto second = static_cast<NodeId>(round % 5);
+    ASSERT_NO_FATAL_FAILURE(Open("rs(2,2)", 5));
+    ASSERT_NO_FATAL_FAILURE(Fill(5000));
+    ASSERT_TRUE(IsOk(db_->Flush({})));
+    HeldRebuild::held = HeldRebuild::released = false;
+    SetPointHandler(HeldRebuild::Reach);
+    NodeId first = 0;
+    while (first == second || !Holds(first)) ++first;
+    ASSERT_NO_FATAL_FAILURE(Kill(first));
+    // A compaction may have made the table superfluous.
+    ASSERT_TRUE(Eventually([&] {
+      return HeldRebuild::held || GetNumber(db_.get(), "nacre.repair.tables-left") == 0;
+    }));
+    ASSERT_NO_FATAL_FAILURE(Kill(second));
+    HeldRebuild::released = true;
+    ASSERT_NO_FATAL_FAILURE(AddNode());
+    ASSERT_NO_FATAL_FAILURE(AwaitRepair());
+    SetPointHandler(nullptr);
+    ASSERT_NO_FATAL_FAILURE(Check());
+    // What was made anew has to be right: some of it is needed now.
+    NodeId third = 0;
+    while (third == first || third == second) ++third;
+    ASSERT_NO_FATAL_FAILURE(Kill(third));
+    ASSERT_NO_FATAL_FAILURE(Check());
+  }
+  EXPECT_GT(HeldRebuild::memory_gone, 0);
 }
 
 TEST_F(DBRepairTest, AsManyMayGoAtOnceAsTheCodeAllows) {
