@@ -27,36 +27,36 @@ uint64_t PrefixOf(const UpdateOrder& order, const std::optional<std::string>& bo
 class UpdateIterator : public InternalIterator {
  public:
   UpdateIterator(const UpdateOrder& order, const std::vector<UpdateItem>& sorted)
-      : order_(order), sorted_(sorted), at_(sorted.size()) {}
+      : order_(order), sorted_(sorted), index_(sorted.size()) {}
 
-  bool Valid() const override { return at_ < sorted_.size(); }
   void SeekToFirst() override {
     for (size_t i = 0; i < kAhead; ++i) Prefetch(i);
-    at_ = 0;
+    Show(0);
   }
-  void SeekToLast() override { at_ = sorted_.size() - 1; }
-  void Seek(const Slice& internal_key) override { at_ = LowerBound(internal_key); }
+  void SeekToLast() override { Show(sorted_.size() - 1); }
+  void Seek(const Slice& internal_key) override { Show(LowerBound(internal_key)); }
   void SeekForPrev(const Slice& internal_key) override {
-    at_ = LowerBound(internal_key);
+    Show(LowerBound(internal_key));
     const bool equal =
         Valid() && tag() == ExtractTag(internal_key) && user_key() == ExtractUserKey(internal_key);
-    if (!equal) --at_;
+    if (!equal) Show(index_ - 1);
   }
-  void Next() override {
-    assert(Valid());
-    ++at_;
-    Prefetch(at_ + kAhead);
-  }
-  void Prev() override {
-    assert(Valid());
-    --at_;  // Before the first: beyond the end.
-  }
-  Slice user_key() const override { return sorted_[at_].update->key(); }
-  uint64_t tag() const override { return sorted_[at_].update->tag; }
-  Slice value() const override { return sorted_[at_].update->value(); }
   Status status() const override { return Status::OK(); }
 
  private:
+  void NextRun() override {
+    Show(index_ + 1);
+    Prefetch(index_ + kAhead);
+  }
+  void PrevRun() override { Show(index_ - 1); }
+  /// Before the first is beyond the end.
+  void Show(size_t at) {
+    index_ = at;
+    if (index_ >= sorted_.size()) return ShowNothing();
+    const UpdateRef& update = *sorted_[index_].update;
+    entry_ = {update.key(), update.tag, update.value()};
+    ShowOne(&entry_);
+  }
   void Prefetch(size_t i) const {
     if (i >= sorted_.size()) return;
     const char* const update = reinterpret_cast<const char*>(sorted_[i].update);
@@ -73,7 +73,8 @@ class UpdateIterator : public InternalIterator {
 
   const UpdateOrder& order_;
   const std::vector<UpdateItem>& sorted_;
-  size_t at_;
+  size_t index_;
+  InternalEntry entry_;
 };
 
 }  // namespace

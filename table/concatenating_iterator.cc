@@ -39,10 +39,6 @@ class ConcatenatingIterator final : public InternalIterator {
   ConcatenatingIterator(std::unique_ptr<TableRun> run, const TableIteratorOptions& options)
       : run_(std::move(run)), options_(options) {}
 
-  bool Valid() const override { return current_ != nullptr && current_->Valid(); }
-  Slice user_key() const override { return current_->user_key(); }
-  uint64_t tag() const override { return current_->tag(); }
-  Slice value() const override { return current_->value(); }
   Status status() const override { return current_ != nullptr ? current_->status() : Status::OK(); }
 
   void SeekToFirst() override {
@@ -79,21 +75,28 @@ class ConcatenatingIterator final : public InternalIterator {
     if (current_ != nullptr) current_->SeekForPrev(internal_key);
     SkipBackward();
   }
-  void Next() override {
+
+ private:
+  void NextRun() override {
+    current_->MoveTo(at());
     current_->Next();
     SkipForward();
   }
-  void Prev() override {
+  void PrevRun() override {
+    current_->MoveTo(at());
     current_->Prev();
     SkipBackward();
   }
-
- private:
+  void Show() {
+    if (current_ == nullptr || !current_->Valid()) return ShowNothing();
+    ShowRun(current_->run_begin(), current_->at(), current_->run_end());
+  }
   /// Has the iterator of the table where the run stands; none past either end.
   void Enter() {
     const TableReader* const table = run_->table();
     prepared_ = false;
     if (table == table_ && current_ != nullptr) return;
+    ShowNothing();
     current_.reset();
     table_ = table;
     if (table_ != nullptr) current_ = table_->NewIterator(options_);
@@ -104,6 +107,7 @@ class ConcatenatingIterator final : public InternalIterator {
       Enter();
       if (current_ != nullptr) current_->SeekToFirst();
     }
+    Show();
   }
   void SkipBackward() {
     while (current_ != nullptr && !current_->Valid() && current_->status().ok()) {
@@ -111,6 +115,7 @@ class ConcatenatingIterator final : public InternalIterator {
       Enter();
       if (current_ != nullptr) current_->SeekToLast();
     }
+    Show();
   }
 
   const std::unique_ptr<TableRun> run_;

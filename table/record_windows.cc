@@ -5,8 +5,6 @@
 #include <cassert>
 #include <utility>
 
-#include "util/memory/prefetch.h"
-
 namespace nacre {
 
 RecordWindows::RecordWindows(const TableContext* table, const RangeIndex* range_index,
@@ -24,11 +22,19 @@ RecordWindows::RecordWindows(const TableContext* table, const RangeIndex* range_
   }
 }
 
-bool RecordWindows::Has(const RecordInterval& interval) {
-  return Holds(current_, interval) ||
-         std::any_of(ahead_.begin(), ahead_.end(),
-                     [&](const Window& window) { return Holds(window, interval); }) ||
-         LoadAround(interval.begin);
+bool RecordWindows::IsAtHand(const RecordInterval& interval) {
+  PrefetchInPlace(interval.begin, interval.end);
+  if (Holds(current_, interval) ||
+      std::any_of(ahead_.begin(), ahead_.end(),
+                  [&](const Window& window) { return Holds(window, interval); })) {
+    return true;
+  }
+  if (!ahead_.empty()) return false;
+  source_ = table_->extent->Loadable(interval.begin);
+  if (source_.data == nullptr) return false;
+  const uint64_t end = std::min({interval.end, source_.end, interval.begin + kPrefetchBytesMax});
+  for (uint64_t at = interval.begin; at < end; at += kCacheLineBytes) Ask(at);
+  return true;
 }
 
 void RecordWindows::StartScan(const RecordInterval& interval, uint64_t scan_end) {
@@ -50,11 +56,12 @@ void RecordWindows::StartScan(const RecordInterval& interval, uint64_t scan_end)
 
 Status RecordWindows::Load(const RecordInterval& interval) {
   back_bytes_ = kBackBytesFirst;
+  scan_begin_ = interval.begin;
   if (Holds(current_, interval)) return Status::OK();
   for (size_t i = 0; i < ahead_.size(); ++i) {
     if (Holds(ahead_[i], interval)) return Take(i);
   }
-  if (LoadAround(interval.begin)) return Status::OK();
+  if (CopyForward(interval.begin, interval.end - interval.begin)) return Status::OK();
   return Reload(interval);
 }
 
@@ -66,14 +73,17 @@ Status RecordWindows::Reload(const RecordInterval& interval) {
 
 void RecordWindows::Jump(uint64_t offset) {
   back_bytes_ = kBackBytesFirst;
+  scan_begin_ = offset;
   if (current_.begin <= offset && offset <= current_.end && current_.begin < current_.end) return;
   Abandon();
   current_ = Window{.begin = offset, .end = offset};
 }
 
 Status RecordWindows::LoadBack(const RecordInterval& interval) {
-  if (Holds(current_, interval) && current_.memory == nullptr) return Status::OK();
-  if (CopyBack(interval) || Holds(current_, interval)) return Status::OK();
+  // The interval before this one, which will be as long or about so, is next.
+  const uint64_t length = interval.end - interval.begin;
+  PrefetchInPlace(interval.begin - std::min(interval.begin, length), interval.begin);
+  if (Holds(current_, interval) || CopyBack(interval)) return Status::OK();
   // The window may begin inside the interval where memory could be loaded until now.
   if (current_.begin != interval.end) {
     Abandon();
@@ -83,54 +93,85 @@ Status RecordWindows::LoadBack(const RecordInterval& interval) {
   return Status::OK();
 }
 
+/// Asks for bytes of a table in place that will be needed soon: what the hardware does not foresee,
+/// a jump or a walk backwards.
+void RecordWindows::PrefetchInPlace(uint64_t begin, uint64_t end) const {
+  if (table_->in_place == nullptr) return;
+  end = std::min(end, begin + kPrefetchBytesMax);
+  if (begin < end) PrefetchLines(table_->in_place + begin, end - begin);
+}
+
+/// Makes a copy of [begin, end) of source_ the window at hand. False, and the window is as before
+/// but for its bytes, if they do not count.
+bool RecordWindows::Copy(uint64_t begin, uint64_t end) {
+  const size_t length = end - begin;
+  if (length > capacity_) {
+    current_ = Window{.begin = begin, .end = begin};  // It may have been the copy.
+    capacity_ = std::bit_ceil(length);
+    copy_ = std::make_unique_for_overwrite<char[]>(capacity_);
+  }
+  LoadableMemory::Copy(copy_.get(), source_.data + (begin - source_.begin), length);
+  const bool counts = source_.memory->Valid();
+  current_ =
+      Window{.data = copy_.get(), .begin = begin, .end = counts ? end : begin, .copied = true};
+  return counts;
+}
+/// Makes a copy of about so many bytes from `offset` on the window at hand, if they lie in memory
+/// that can be loaded. Reads under way go on to be used.
+bool RecordWindows::CopyForward(uint64_t offset, uint64_t bytes) {
+  if (!ahead_.empty()) return false;
+  source_ = table_->extent->Loadable(offset);
+  if (source_.data == nullptr) return false;
+  source_.end = std::min(source_.end, table_->meta->records.length);
+  const uint64_t end = std::min(offset + bytes, source_.end);
+  if (asked_until_ < end || asked_until_ > end + kAheadBytesMax) asked_until_ = end;
+  return Copy(offset, end);
+}
+
+bool RecordWindows::CopyFrom(uint64_t offset, uint64_t bytes) {
+  assert(current_.copied && current_.begin <= offset && offset <= current_.end);
+  // A damaged length ends with its interval.
+  if (bytes > kForwardBytes) {
+    bytes = std::min(bytes, range_index_->Containing(offset).end - offset);
+  }
+  const uint64_t had = current_.end - offset;
+  const uint64_t wanted = std::max(bytes, kForwardBytes);
+  if (wanted <= had || current_.end == source_.end) return false;
+  return CopyForward(offset, wanted) && current_.end - offset > had;
+}
+
 /// Makes a copy of the interval and of some before it the window at hand, if they lie in memory
 /// that can be loaded.
 bool RecordWindows::CopyBack(const RecordInterval& interval) {
   if (!ahead_.empty()) return false;
-  const LoadableBytes there = table_->extent->Loadable(interval.begin);
+  source_ = table_->extent->Loadable(interval.begin);
   // An interval that straddles two chunks lies in two places.
-  if (there.data == nullptr || there.end < interval.end) return false;
+  if (source_.data == nullptr || source_.end < interval.end) return false;
   const uint64_t earliest =
-      std::max(there.begin, interval.end - std::min(interval.end, back_bytes_));
+      std::max(source_.begin, interval.end - std::min(interval.end, back_bytes_));
   back_bytes_ = std::min(2 * back_bytes_, kBackBytesMax);
   const RecordInterval first = range_index_->Containing(std::min(earliest, interval.begin));
-  const uint64_t begin = first.begin < there.begin ? first.end : first.begin;
-  const size_t length = interval.end - begin;
-  if (length > back_capacity_) {
-    back_capacity_ = std::bit_ceil(length);
-    back_copy_ = std::make_unique_for_overwrite<char[]>(back_capacity_);
-  }
-  const char* const from = there.data + (begin - there.begin);
-  current_ = Window{.begin = interval.end, .end = interval.end};  // It may have been the copy.
-  LoadableMemory::Copy(back_copy_.get(), from, length);
-  if (!there.memory->Valid()) return false;
-  current_ = Window{.data = back_copy_.get(), .begin = begin, .end = interval.end};
-  // The hardware fetches what follows these lines, once they are copied.
-  const uint64_t before = std::min(begin - there.begin, back_bytes_);
+  const uint64_t begin = first.begin < source_.begin ? first.end : first.begin;
+  scan_begin_ = begin;
+  asked_until_ = interval.end;
+  if (!Copy(begin, interval.end)) return false;
+  // What the next copy begins with: the hardware fetches what follows, once it is copied.
+  const uint64_t before = std::min(begin - source_.begin, back_bytes_);
   const uint64_t ahead = std::min<uint64_t>(before, kPrefetchBytesMax);
-  PrefetchLines(from - before, ahead);
+  for (uint64_t at = 0; at < ahead; at += kCacheLineBytes) Ask(begin - before + at);
   return true;
 }
 
-/// Makes what can be loaded around `offset` the window at hand, if anything can. Reads under way go
-/// on to be used.
-bool RecordWindows::LoadAround(uint64_t offset) {
-  if (!ahead_.empty()) return false;
-  const LoadableBytes bytes = table_->extent->Loadable(offset);
-  if (bytes.data == nullptr) return false;
-  current_ = Window{.data = bytes.data,
-                    .begin = bytes.begin,
-                    .end = std::min(bytes.end, table_->meta->records.length),
-                    .memory = bytes.memory};
-  return true;
-}
-
-Status RecordWindows::Next() {
-  assert(current_.end < table_->meta->records.length);
-  TurnTo(Direction::kForward);
-  if (LoadAround(current_.end)) return Status::OK();
-  if (current_.end >= scan_end_) scan_end_ = table_->meta->records.length;  // It goes on after all.
-  return TakeNext();
+Status RecordWindows::MoveTo(uint64_t offset) {
+  while (offset >= current_.end) {
+    assert(current_.end < table_->meta->records.length);
+    TurnTo(Direction::kForward);
+    if (CopyForward(offset, kForwardBytes)) break;
+    if (current_.end >= scan_end_)
+      scan_end_ = table_->meta->records.length;  // It goes on after all.
+    NACRE_RETURN_IF_ERROR(TakeNext());
+  }
+  return Status::OK();
 }
 
 /// Makes the window that ends at begin(), which is not 0, the one at hand.

@@ -19,9 +19,9 @@ namespace nacre {
 /// for what comes next. A window is made of whole intervals of the range index, so no record
 /// straddles two. Of a table in place, all records are one window, until damage is met there.
 ///
-/// Where a node's memory can be loaded, nothing is read: a window lies there (`memory` is not null)
-/// and is as long as the bytes are in a row. Only a record that is larger than a chunk straddles
-/// its end. On the way backwards it is a copy of a few of them.
+/// Where a node's memory can be loaded, nothing is read: a window is a copy of some KiB, which
+/// begins where a record does, and whose last record may be cut off (CopyFrom). The copy is in the
+/// processor's cache when it is checked, so what is copied is read from memory once.
 ///
 /// Bound: one window at hand and reads_in_flight under way, each of about readahead_max bytes, or
 /// of one record if that is larger.
@@ -37,27 +37,29 @@ class RecordWindows {
   const char* data() const { return current_.data; }
   uint64_t begin() const { return current_.begin; }
   uint64_t end() const { return current_.end; }
-  /// The memory of a node that the window lies in; null if its bytes are this process's own.
-  const LoadableMemory* memory() const { return current_.memory; }
+  /// Whether the window is a copy of a node's memory, which may have been freed and used for
+  /// something else before its owner said so.
+  bool copied() const { return current_.copied; }
+  /// Whether it was read.
+  bool fetched() const { return table_->in_place == nullptr && !current_.copied; }
 
-  /// Asks the processor for bytes of the window that will be needed soon: what the hardware does
-  /// not foresee, a jump or a walk backwards. Nothing for fetched bytes, which are in its caches.
-  void Prefetch(uint64_t begin, uint64_t end) const {
-    if (table_->in_place == nullptr && current_.memory == nullptr) return;
-    begin = std::max(begin, current_.begin);
-    end = std::min({end, current_.end, begin + kPrefetchBytesMax});
-    if (begin < end) PrefetchLines(current_.data + (begin - current_.begin), end - begin);
+  /// A scan forwards goes on at `offset`: asks the processor for what lies ahead of it, the more
+  /// the longer the scan already is. Nothing for fetched bytes, which are in its caches.
+  void AskAhead(uint64_t offset) {
+    if (!current_.copied) return;
+    const uint64_t ahead = std::min(kAheadBytesMax, kAheadBytesFirst + (offset - scan_begin_));
+    const uint64_t until = std::min(offset + ahead, source_.end);
+    for (; asked_until_ < until; asked_until_ += kCacheLineBytes) Ask(asked_until_);
   }
 
-  /// Whether the window at hand is not a node's memory, nor a whole table in place.
-  bool fetched() const { return table_->in_place == nullptr && current_.memory == nullptr; }
-  /// Whether the interval is at hand, under way, or can be loaded: Load then posts no read.
-  bool Has(const RecordInterval& interval);
+  /// Whether the interval is at hand, under way, or can be loaded: Load then posts no read. Asks
+  /// the processor for it.
+  bool IsAtHand(const RecordInterval& interval);
   /// Starts to read what a scan from the interval on is expected to need, for Load; nothing at or
   /// behind `scan_end` is read ahead.
   void StartScan(const RecordInterval& interval, uint64_t scan_end);
-  /// Makes a window that holds the interval, or its beginning and can be loaded, the one at hand:
-  /// by one read of just the interval, unless it is at hand or under way.
+  /// Makes a window that holds the interval the one at hand: by one read or copy of just the
+  /// interval, unless it is at hand or under way.
   Status Load(const RecordInterval& interval);
   /// As Load, but reads the interval anew: what is at hand is damaged, or counts no more.
   Status Reload(const RecordInterval& interval);
@@ -66,14 +68,26 @@ class RecordWindows {
   void Jump(uint64_t offset);
   /// Makes a window that holds the interval, or what is left of one towards its beginning, the one
   /// at hand, on the way backwards. What can be loaded is copied, some intervals at a time: long
-  /// pieces in the order that the processor foresees, where records that were loaded one by one,
-  /// each before the last, would take twice as long.
+  /// pieces in the order that the processor foresees. Such a window begins with an interval.
   Status LoadBack(const RecordInterval& interval);
-  /// The window that begins at end(), which is before the end of the records.
-  Status Next();
+  /// Makes a window that holds the byte at `offset` the one at hand, on the way forwards: the one
+  /// that is, or what comes next. A record, a mark or the end of a chunk is there, before the end
+  /// of the records.
+  Status MoveTo(uint64_t offset);
+  /// The record at `offset`, of `bytes` or of a number that is not known (0), does not end in the
+  /// window, which is a copy. Makes another copy, which begins with the record and has more of it,
+  /// the window at hand; false if there is none.
+  bool CopyFrom(uint64_t offset, uint64_t bytes);
 
  private:
+  static constexpr uint64_t kCacheLineBytes = 64;
   static constexpr uint64_t kPrefetchBytesMax = 4096;
+  /// Copies on the way forwards have so many bytes, but for the first one after a seek.
+  static constexpr uint64_t kForwardBytes = 4 << 10;
+  /// A scan has so much on its way into the cache, in the end: what is copied next, so that the
+  /// copy waits for nothing, and some more.
+  static constexpr uint64_t kAheadBytesFirst = 1 << 10;
+  static constexpr uint64_t kAheadBytesMax = 5 << 10;
   /// The first copy on the way backwards has about so many bytes, and any at most so many, or those
   /// of one interval.
   static constexpr uint64_t kBackBytesFirst = 2 << 10;
@@ -84,13 +98,20 @@ class RecordWindows {
     uint64_t begin = 0;
     uint64_t end = 0;
     std::unique_ptr<PendingRead> read{};
-    const LoadableMemory* memory = nullptr;
+    bool copied = false;
   };
 
   static bool Holds(const Window& window, const RecordInterval& interval) {
     return window.begin <= interval.begin && interval.end <= window.end;
   }
-  bool LoadAround(uint64_t offset);
+  /// Asks the processor for the cache line of source_ with the byte at `offset`. Into its second
+  /// cache: what comes sooner is copied into the first one meanwhile.
+  void Ask(uint64_t offset) const {
+    PrefetchLineToL2(source_.data + (offset - source_.begin));
+  }
+  void PrefetchInPlace(uint64_t begin, uint64_t end) const;
+  bool Copy(uint64_t begin, uint64_t end);
+  bool CopyForward(uint64_t offset, uint64_t bytes);
   bool CopyBack(const RecordInterval& interval);
   Status Previous();
   void Abandon();
@@ -112,9 +133,13 @@ class RecordWindows {
   std::vector<Window> ahead_;  ///< These are in the order in which they will be used.
   size_t readahead_;           ///< Size of the next read to start.
   uint64_t scan_end_;          ///< Reads ahead, going forward, end here.
-  std::unique_ptr<char[]> back_copy_;
-  size_t back_capacity_ = 0;
-  uint64_t back_bytes_ = kBackBytesFirst;  ///< The next copy has about so many.
+
+  LoadableBytes source_;  ///< What was copied from last.
+  std::unique_ptr<char[]> copy_;
+  size_t capacity_ = 0;
+  uint64_t scan_begin_ = 0;   ///< Where a scan forwards began.
+  uint64_t asked_until_ = 0;  ///< The processor was asked for what it needs up to here.
+  uint64_t back_bytes_ = kBackBytesFirst;  ///< The next copy backwards has about so many.
 };
 
 }  // namespace nacre

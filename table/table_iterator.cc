@@ -17,6 +17,19 @@ TableIterator::TableIterator(const TableContext* table, RangeIndexRef range_inde
       verify_checksums_(options.verify_checksums),
       windows_(table, &range_index_, options) {}
 
+/// Begins a run of what lies at `offset` and behind it.
+void TableIterator::StartRun(uint64_t offset) {
+  entries_.clear();
+  offsets_.clear();
+  next_offset_ = offset;
+}
+
+inline void TableIterator::Append(uint64_t offset, const Record& record) {
+  entries_.push_back({record.user_key, record.tag, record.value});
+  offsets_.push_back(offset);
+  next_offset_ = (offset + record.encoded_bytes + alignment_mask_) & ~alignment_mask_;
+}
+
 // ---- Forward ----------------------------------------------------------------------------------
 
 void TableIterator::SeekToFirst() {
@@ -24,14 +37,16 @@ void TableIterator::SeekToFirst() {
   status_ = Status::OK();
   windows_.Jump(0);
   available_until_ = 0;
-  MoveForwardTo(0);
+  passed_ = 0;
+  StartRun(0);
+  NextRun();
 }
 
 void TableIterator::PrepareSeek(const Slice& internal_key, const Slice* upper_bound) {
   EndScan();
   const RecordInterval interval =
       range_index_.Seek(ExtractUserKey(internal_key), ExtractTag(internal_key));
-  if (!windows_.Has(interval)) {
+  if (!windows_.IsAtHand(interval)) {
     windows_.StartScan(interval, upper_bound == nullptr
                                      ? records_bytes_
                                      : range_index_.Seek(*upper_bound, kGreatestTag).end);
@@ -43,7 +58,7 @@ void TableIterator::Seek(const Slice& internal_key) {
   if (!prepared_.has_value()) PrepareSeek(internal_key, nullptr);
   const RecordInterval interval = *prepared_;
   SeekIn(interval, internal_key);
-  if (valid_ && windows_.fetched()) scanned_from_ = interval.end;
+  if (Valid() && windows_.fetched()) scanned_from_ = interval.end;
 }
 
 /// A scan that began with a Seek is over: lets the next one know of its length.
@@ -64,37 +79,59 @@ void TableIterator::SeekIn(const RecordInterval& interval, const Slice& internal
     Fail(std::move(loaded));
     return;
   }
-  windows_.Prefetch(interval.begin, interval.end);
   available_until_ = 0;
-  for (MoveForwardTo(interval.begin); valid_; MoveForwardTo(next_offset_)) {
-    const int r = table_->comparator.CompareUserKeys(record_.user_key, user_key);
-    if (r > 0 || (r == 0 && record_.tag <= tag)) break;
-  }
-}
-
-void TableIterator::Next() {
-  assert(valid_);
-  if (backward_) available_until_ = 0;
-  MoveForwardTo(next_offset_);
-}
-
-/// Moves to the first record at or behind `offset`, where a record, a mark or the end of a chunk
-/// is.
-void TableIterator::MoveForwardTo(uint64_t offset) {
-  backward_ = false;
-  for (;;) {
-    if (offset + kEndOfChunkMarkBytes > available_until_ && !MakeAvailable(&offset)) [[unlikely]]
-      return;
-    const RecordParse parse = ParseAt(offset);
-    if (parse == RecordParse::kOk) [[likely]] {
-      valid_ = true;
-      return;
-    }
-    if (parse != RecordParse::kEndOfChunk) {
-      if (!ReadAgain(offset, parse)) return;
+  passed_ = 0;
+  for (StartRun(interval.begin);;) {
+    if (!AppendNext()) {
+      if (entries_.empty()) return ShowNothing();
+      StartRun(next_offset_);
       continue;
     }
-    offset = (offset / chunk_size_ + 1) * chunk_size_;
+    const InternalEntry& entry = entries_.back();
+    const int r = table_->comparator.CompareUserKeys(entry.user_key, user_key);
+    if (r > 0 || (r == 0 && entry.tag <= tag)) break;
+  }
+  const InternalEntry* const begin = entries_.data();
+  ShowRun(begin, begin + entries_.size() - 1, begin + entries_.size());
+}
+
+void TableIterator::NextRun() {
+  const size_t count = std::clamp<size_t>(passed_ / kPassedForEach, 1, kRunMax);
+  StartRun(next_offset_);
+  while (entries_.size() < count && AppendNext()) continue;
+  passed_ += entries_.size();
+  if (entries_.empty()) return ShowNothing();
+  ShowRun(entries_.data(), entries_.data(), entries_.data() + entries_.size());
+}
+
+/// Appends the next record to the run. False if there is none, if it cannot be had, which
+/// `status_` says, or if a run with entries has to end before it.
+bool TableIterator::AppendNext() {
+  // A record, a mark or the end of a chunk is there.
+  for (uint64_t offset = next_offset_;;) {
+    if (offset + kEndOfChunkMarkBytes > available_until_ &&
+        (!entries_.empty() || !MakeAvailable(&offset))) [[unlikely]] {
+      return false;
+    }
+    Record record;
+    const RecordParse parse =
+        ParseRecord(BytesAt(offset), table_->seed.At(offset), verify_checksums_, &record);
+    if (parse == RecordParse::kOk) [[likely]] {
+      Append(offset, record);
+      windows_.AskAhead(next_offset_);
+      return true;
+    }
+    if (parse == RecordParse::kEndOfChunk) {
+      offset = (offset / chunk_size_ + 1) * chunk_size_;
+      continue;
+    }
+    if (!entries_.empty()) return false;
+    if (parse == RecordParse::kTruncated && windows_.copied() &&
+        windows_.CopyFrom(offset, RecordBytesFromHeader(BytesAt(offset)))) {
+      available_until_ = 0;
+      continue;
+    }
+    if (!ReadAgain(offset, parse)) return false;
   }
 }
 
@@ -103,11 +140,12 @@ void TableIterator::MoveForwardTo(uint64_t offset) {
 bool TableIterator::ReadAgain(uint64_t offset, RecordParse parse) {
   const RecordInterval interval = range_index_.Containing(offset);
   DamagedRead damage;
-  while (windows_.memory() != nullptr ||
+  Record record;
+  while (windows_.copied() ||
          damage.ReadAgain(table_->extent, interval.begin, interval.end - interval.begin)) {
     if (Status loaded = windows_.Reload(interval); !loaded.ok()) return Fail(std::move(loaded));
     available_until_ = 0;
-    parse = ParseRecord(BytesAt(offset), table_->seed.At(offset), true, &record_);
+    parse = ParseRecord(BytesAt(offset), table_->seed.At(offset), true, &record);
     if (parse == RecordParse::kOk || parse == RecordParse::kEndOfChunk) return true;
   }
   return FailAt(offset, parse, damage.nodes());
@@ -117,21 +155,21 @@ bool TableIterator::ReadAgain(uint64_t offset, RecordParse parse) {
 /// of the table and on failure.
 bool TableIterator::MakeAvailable(uint64_t* offset) {
   for (;;) {
-    if (*offset >= records_bytes_) {
-      valid_ = false;
-      return false;
-    }
+    if (*offset >= records_bytes_) return false;
     const uint64_t chunk_end = (*offset / chunk_size_ + 1) * chunk_size_;
     if (chunk_end - *offset < kEndOfChunkMarkBytes) {
       *offset = chunk_end;
       continue;
     }
-    while (*offset >= windows_.end()) {
-      if (Status next = windows_.Next(); !next.ok()) return Fail(std::move(next));
-    }
-    available_until_ = std::min({chunk_end, windows_.end(), records_bytes_});
-    if (*offset + kEndOfChunkMarkBytes <= available_until_) return true;
-    return FailAt(*offset, RecordParse::kTruncated);
+    if (Status moved = windows_.MoveTo(*offset); !moved.ok()) return Fail(std::move(moved));
+    const auto is_available = [&] {
+      available_until_ = std::min({chunk_end, windows_.end(), records_bytes_});
+      return *offset + kEndOfChunkMarkBytes <= available_until_;
+    };
+    if (is_available()) return true;
+    if (!windows_.copied()) return FailAt(*offset, RecordParse::kTruncated);
+    if (windows_.CopyFrom(*offset, 0) && is_available()) return true;
+    if (!ReadAgain(*offset, RecordParse::kTruncated)) return false;
   }
 }
 
@@ -141,73 +179,58 @@ void TableIterator::SeekToLast() {
   EndScan();
   status_ = Status::OK();
   windows_.Jump(records_bytes_);
-  MoveBackTo(range_index_.Containing(records_bytes_ - 1), records_bytes_);
+  MoveBackTo(records_bytes_);
 }
 
 void TableIterator::SeekForPrev(const Slice& internal_key) {
   EndScan();
   SeekIn(range_index_.Seek(ExtractUserKey(internal_key), ExtractTag(internal_key)), internal_key);
-  if (!valid_) {
+  if (!Valid()) {
     if (status_.ok()) SeekToLast();
     return;
   }
   const bool exact =
-      record_.tag == ExtractTag(internal_key) && record_.user_key == ExtractUserKey(internal_key);
+      tag() == ExtractTag(internal_key) && user_key() == ExtractUserKey(internal_key);
   if (!exact) Prev();
 }
 
-void TableIterator::Prev() {
-  assert(valid_);
+void TableIterator::PrevRun() {
   EndScan();
-  if (!backward_) {
-    // Windows are whole intervals, so this one is at hand.
-    MoveBackTo(range_index_.Containing(offset_), offset_);
-  } else if (before_ > 0) {
-    TakeLastListed(offset_);
-  } else {
-    MoveBackTo({list_begin_, list_begin_}, list_begin_);
-  }
+  MoveBackTo(offsets_.front());
 }
 
-/// Moves to the last record before `limit`, which is in `interval` or at its beginning.
-bool TableIterator::MoveBackTo(const RecordInterval& interval, uint64_t limit) {
-  backward_ = true;
-  RecordInterval from = interval;
+/// Moves to the last record before `limit`, where a record begins or all end.
+void TableIterator::MoveBackTo(uint64_t limit) {
+  available_until_ = 0;
+  passed_ = 0;
   for (;;) {
-    if (from.begin == limit) {
-      if (limit == 0) return valid_ = false;
-      from = IntervalBefore(limit);
+    if (limit == 0) return ShowNothing();
+    const RecordInterval interval = IntervalBefore(limit);
+    if (Status loaded = windows_.LoadBack(interval); !loaded.ok()) {
+      Fail(std::move(loaded));
+      return;
     }
-    if (Status loaded = windows_.LoadBack({from.begin, limit}); !loaded.ok()) {
-      return Fail(std::move(loaded));
-    }
-    // The interval before this one, which will be as long or about so, is next.
-    const uint64_t length = limit - from.begin;
-    windows_.Prefetch(from.begin < length ? 0 : from.begin - length, from.begin);
-    // Only lengths are needed; each record is checked when the iterator comes to it.
+    // A copy has several intervals, as a rule; where it is damaged, each is a run of its own.
+    uint64_t begin = windows_.copied() ? windows_.begin() : interval.begin;
     uint64_t fault = 0;
-    const RecordParse parse = ListRecords(from.begin, limit, false, &fault);
-    if (parse != RecordParse::kOk && !ListAgain(from.begin, limit, fault, parse)) return false;
-    if (before_ > 0) return TakeLastListed(limit);
-    limit = from.begin;
+    RecordParse parse = ParseBack(begin, limit, /*all=*/false, &fault);
+    if (parse != RecordParse::kOk && begin != interval.begin) {
+      begin = interval.begin;
+      parse = ParseBack(begin, limit, /*all=*/false, &fault);
+    }
+    if (parse != RecordParse::kOk && !ReadBackAgain(interval, fault, parse)) return;
+    if (!entries_.empty()) {
+      const InternalEntry* const end = entries_.data() + entries_.size();
+      return ShowRun(entries_.data(), end - 1, end);
+    }
+    limit = begin;
   }
 }
 
-/// Moves to the last listed record. All from `limit` on have been visited.
-bool TableIterator::TakeLastListed(uint64_t limit) {
-  if (RecordParse parse = ParseAt(list_[before_ - 1]); parse != RecordParse::kOk) {
-    // Its length, or that of another before it, may have hidden those that follow it.
-    if (!ListAgain(list_begin_, limit, list_[before_ - 1], parse)) return false;
-    if (before_ == 0) return MoveBackTo({list_begin_, list_begin_}, list_begin_);
-    parse = ParseAt(list_[before_ - 1]);
-    if (parse != RecordParse::kOk) return FailAt(list_[before_ - 1], parse);
-  }
-  --before_;
-  return valid_ = true;
-}
-
-/// The interval that ends at `limit`, mostly without a search.
+/// The interval that ends at `limit`, or what is left of it before `limit`; mostly without a
+/// search.
 RecordInterval TableIterator::IntervalBefore(uint64_t limit) {
+  while (!boundaries_.empty() && boundaries_.back() > limit) boundaries_.pop_back();
   if (boundaries_.size() < 2 || boundaries_.back() != limit) {
     range_index_.BoundariesUpTo(limit, &boundaries_);
   }
@@ -215,84 +238,63 @@ RecordInterval TableIterator::IntervalBefore(uint64_t limit) {
   return {boundaries_.back(), limit};
 }
 
-/// Lists the records that start in [begin, end), which is in the window. kOk, or what is wrong with
-/// the one at `*fault`.
-RecordParse TableIterator::ListRecords(uint64_t begin, uint64_t end, bool verify, uint64_t* fault) {
-  list_.clear();
-  list_begin_ = begin;
+/// Makes the records that start in [begin, end), which is in the window, the run. What is damaged
+/// ends it towards the beginning, but its length may still tell where those behind it are, each of
+/// which is checked; with `all` it is a fault, too. kOk, or what is wrong at `*fault` that may hide
+/// the last records before `end`.
+RecordParse TableIterator::ParseBack(uint64_t begin, uint64_t end, bool all, uint64_t* fault) {
+  RecordParse last = RecordParse::kOk;
   uint64_t chunk_end = (begin / chunk_size_ + 1) * chunk_size_;
-  for (uint64_t offset = begin; offset < end;) {
+  StartRun(begin);
+  for (uint64_t offset = begin; offset < end; offset = next_offset_) {
     if (offset >= chunk_end) chunk_end = (offset / chunk_size_ + 1) * chunk_size_;
     if (chunk_end - offset < kEndOfChunkMarkBytes) {
-      offset = chunk_end;
+      next_offset_ = chunk_end;
       continue;
     }
-    size_t encoded_bytes = 0;
-    const RecordParse parse = ParseLengthAt(offset, verify, &encoded_bytes);
+    Record record;
+    const RecordSeed seed = table_->seed.At(offset);
+    const RecordParse parse = ParseRecord(BytesAt(offset), seed, all || verify_checksums_, &record);
     if (parse == RecordParse::kEndOfChunk) {
-      offset = chunk_end;
+      next_offset_ = chunk_end;
       continue;
     }
-    if (parse != RecordParse::kOk) {
-      *fault = offset;
-      return parse;
+    if (parse == RecordParse::kOk) [[likely]] {
+      Append(offset, record);
+      last = parse;
+      continue;
     }
-    list_.push_back(offset);
-    offset = (offset + encoded_bytes + alignment_mask_) & ~alignment_mask_;
+    *fault = offset;
+    if (all || ParseRecord(BytesAt(offset), seed, false, &record) != RecordParse::kOk) return parse;
+    Append(offset, record);
+    StartRun(next_offset_);
+    last = parse;
   }
-  before_ = list_.size();
-  if (windows_.memory() == nullptr || windows_.memory()->Valid()) return RecordParse::kOk;
-  *fault = begin;
-  return RecordParse::kCorrupt;
+  return last;
 }
 
-/// What begins in [begin, end) is damaged in the window, at `fault`, or counts no more. Lists it
-/// once it is whole in another one.
-bool TableIterator::ListAgain(uint64_t begin, uint64_t end, uint64_t fault, RecordParse parse) {
-  const RecordInterval interval = range_index_.Containing(begin);
+/// What begins in the interval is damaged in the window, at `fault`, or counts no more. Makes its
+/// records the run once all are whole in another window.
+bool TableIterator::ReadBackAgain(const RecordInterval& interval, uint64_t fault,
+                                  RecordParse parse) {
+  const RecordInterval whole = range_index_.Containing(interval.begin);
   DamagedRead damage;
-  while (windows_.memory() != nullptr ||
-         damage.ReadAgain(table_->extent, interval.begin, interval.end - interval.begin)) {
-    if (Status loaded = windows_.Reload(interval); !loaded.ok()) return Fail(std::move(loaded));
-    parse = ListRecords(begin, end, true, &fault);
+  while (windows_.copied() ||
+         damage.ReadAgain(table_->extent, whole.begin, whole.end - whole.begin)) {
+    if (Status loaded = windows_.Reload(whole); !loaded.ok()) return Fail(std::move(loaded));
+    parse = ParseBack(interval.begin, interval.end, /*all=*/true, &fault);
     if (parse == RecordParse::kOk) return true;
   }
   return FailAt(fault, parse, damage.nodes());
-}
-
-/// Makes the record at `offset`, which is in the window, the current one if it is whole.
-inline RecordParse TableIterator::ParseAt(uint64_t offset) {
-  const Slice bytes = BytesAt(offset);
-  const RecordSeed seed = table_->seed.At(offset);
-  const LoadableMemory* const memory = windows_.memory();
-  const RecordParse parse = memory == nullptr
-                                ? ParseRecord(bytes, seed, verify_checksums_, &record_)
-                                : loader_.Load(*memory, bytes, seed, verify_checksums_, &record_);
-  if (parse != RecordParse::kOk) [[unlikely]]
-    return parse;
-  offset_ = offset;
-  next_offset_ = (offset + record_.encoded_bytes + alignment_mask_) & ~alignment_mask_;
-  return parse;
-}
-
-/// Only the length of the record at `offset`, and its checksum if that is to be verified; of a
-/// window in a node's memory, the length alone.
-RecordParse TableIterator::ParseLengthAt(uint64_t offset, bool verify, size_t* encoded_bytes) {
-  const RecordSeed seed = table_->seed.At(offset);
-  if (windows_.memory() != nullptr) {
-    return RecordLoader::LoadLength(BytesAt(offset), seed, encoded_bytes);
-  }
-  Record record;
-  const RecordParse parse = ParseRecord(BytesAt(offset), seed, verify, &record);
-  *encoded_bytes = record.encoded_bytes;
-  return parse;
 }
 
 // ---- Failure ----------------------------------------------------------------------------------
 
 bool TableIterator::Fail(Status status) {
   status_ = std::move(status);
-  return valid_ = false;
+  StartRun(next_offset_);
+  ShowNothing();
+  return false;
 }
 
 bool TableIterator::FailAt(uint64_t offset, RecordParse parse, const std::string& nodes) {

@@ -121,76 +121,50 @@ class MemTableOrder<Order>::ListIterator final : public InternalIterator {
  public:
   explicit ListIterator(const List* list) : list_(list) {}
 
-  bool Valid() const override { return node_ != nullptr; }
-  void SeekToFirst() override { node_ = list_->First(); }
-  void SeekToLast() override { node_ = list_->Last(); }
+  void SeekToFirst() override { Show(list_->First()); }
+  void SeekToLast() override { Show(list_->Last()); }
   void Seek(const Slice& internal_key) override {
-    node_ = list_->LowerBound(ExtractUserKey(internal_key), ExtractTag(internal_key));
+    Show(list_->LowerBound(ExtractUserKey(internal_key), ExtractTag(internal_key)));
   }
   void SeekForPrev(const Slice& internal_key) override {
-    node_ = list_->AtOrBefore(ExtractUserKey(internal_key), ExtractTag(internal_key));
-  }
-  void Next() override {
-    assert(Valid());
-    node_ = node_->Next();
-  }
-  void Prev() override {
-    assert(Valid());
-    node_ = list_->Before(node_->entry().key(), node_->entry().tag());
-  }
-  Slice user_key() const override {
-    assert(Valid());
-    return node_->entry().key();
-  }
-  uint64_t tag() const override {
-    assert(Valid());
-    return node_->entry().tag();
-  }
-  Slice value() const override {
-    assert(Valid());
-    return node_->entry().value();
+    Show(list_->AtOrBefore(ExtractUserKey(internal_key), ExtractTag(internal_key)));
   }
   Status status() const override { return Status::OK(); }
 
  private:
+  void NextRun() override { Show(node_->Next()); }
+  void PrevRun() override { Show(list_->Before(entry_.user_key, entry_.tag)); }
+  void Show(const typename List::Node* node) {
+    node_ = node;
+    if (node_ == nullptr) return ShowNothing();
+    const MemTableEntry& entry = node_->entry();
+    entry_ = {entry.key(), entry.tag(), entry.value()};
+    ShowOne(&entry_);
+  }
+
   const List* const list_;
   const typename List::Node* node_ = nullptr;
+  InternalEntry entry_;
 };
 
 template <typename Order>
 class MemTableOrder<Order>::ArrayIterator final : public InternalIterator {
  public:
   ArrayIterator(const MemTableOrder* order, const Array* array)
-      : order_(order), array_(array), at_(array->size()) {}
+      : order_(order), array_(array), index_(array->size()) {}
 
-  bool Valid() const override { return at_ < array_->size(); }
-  void SeekToFirst() override { MoveTo(0); }
-  void SeekToLast() override { MoveTo(array_->size() - 1); }
+  void SeekToFirst() override { Jump(0); }
+  void SeekToLast() override { Jump(array_->size() - 1); }
   void Seek(const Slice& internal_key) override {
-    MoveTo(order_->Find(*array_, ExtractUserKey(internal_key), ExtractTag(internal_key)));
+    Jump(order_->Find(*array_, ExtractUserKey(internal_key), ExtractTag(internal_key)));
   }
   void SeekForPrev(const Slice& internal_key) override {
     const Slice key = ExtractUserKey(internal_key);
     const uint64_t tag = ExtractTag(internal_key);
     const size_t at = order_->Find(*array_, key, tag);
     const bool exact = at < array_->size() && EntryAt(at).tag() == tag && EntryAt(at).key() == key;
-    MoveTo(exact ? at : at - 1);
+    Jump(exact ? at : at - 1);
   }
-  void Next() override {
-    assert(Valid());
-    ++at_;
-    if (at_ + kFarAhead < array_->size()) [[likely]] {
-      __builtin_prefetch(&EntryAt(at_ + kFarAhead));
-      PrefetchValue(EntryAt(at_ + kAhead));
-    }
-  }
-  void Prev() override {
-    assert(Valid());
-    --at_;  // Before the first is beyond the last.
-  }
-  Slice user_key() const override { return EntryAt(at_).key(); }
-  uint64_t tag() const override { return EntryAt(at_).tag(); }
-  Slice value() const override { return EntryAt(at_).value(); }
   Status status() const override { return Status::OK(); }
 
  private:
@@ -204,11 +178,27 @@ class MemTableOrder<Order>::ArrayIterator final : public InternalIterator {
     assert(at < array_->size());
     return *(*array_)[at].update;
   }
-  void MoveTo(size_t at) {
-    at_ = at;
+  void NextRun() override {
+    if (index_ + 1 + kFarAhead < array_->size()) [[likely]] {
+      __builtin_prefetch(&EntryAt(index_ + 1 + kFarAhead));
+      PrefetchValue(EntryAt(index_ + 1 + kAhead));
+    }
+    Show(index_ + 1);
+  }
+  void PrevRun() override { Show(index_ - 1); }
+  void Jump(size_t at) {
     for (size_t i = at; i < std::min(at + kFarAhead, array_->size()); ++i) {
       __builtin_prefetch(&EntryAt(i));
     }
+    Show(at);
+  }
+  /// Before the first is beyond the last.
+  void Show(size_t at) {
+    index_ = at;
+    if (index_ >= array_->size()) return ShowNothing();
+    const MemTableEntry& entry = EntryAt(index_);
+    entry_ = {entry.key(), entry.tag(), entry.value()};
+    ShowOne(&entry_);
   }
   static void PrefetchValue(const MemTableEntry& entry) {
     const Slice value = entry.value();
@@ -217,7 +207,8 @@ class MemTableOrder<Order>::ArrayIterator final : public InternalIterator {
 
   const MemTableOrder* const order_;
   const Array* const array_;
-  size_t at_;
+  size_t index_;
+  InternalEntry entry_;
 };
 
 template <typename Order>

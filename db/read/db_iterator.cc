@@ -1,5 +1,7 @@
 #include "db/read/db_iterator.h"
 
+#include <algorithm>
+#include <cstring>
 #include <optional>
 #include <string>
 #include <utility>
@@ -13,9 +15,26 @@ namespace nacre {
 
 namespace {
 
-/// Going forward, `internal_` stands on the entry that is shown; of a value that was merged, behind
-/// what it was made of. Going backward, it stands before all entries of the key that is shown. In
-/// the latter two cases `saved_key_` and `saved_value_` hold what is shown (`saved_`).
+/// Whether both are the same key, by words: most keys are too short for a call of memcmp to pay.
+bool IsSameKey(const Slice& a, const Slice& b) {
+  const size_t n = a.size();
+  if (n != b.size()) return false;
+  if (n < sizeof(uint64_t)) return a == b;
+  for (size_t at = 0; at < n; at += sizeof(uint64_t)) {
+    // The last word overlaps the one before it.
+    const size_t from = std::min(at, n - sizeof(uint64_t));
+    if (std::memcmp(a.data() + from, b.data() + from, sizeof(uint64_t)) != 0) return false;
+  }
+  return true;
+}
+
+/// As a rule `internal_` stands on the entry that is shown. Of a value that was merged going
+/// forward, it stands behind what that was made of; and going backward, before all entries of the
+/// key that is shown, if it had to look at them to know that this is the newest one. In these two
+/// cases `saved_key_` and `saved_value_` hold what is shown (`saved_`).
+///
+/// An entry is shown by a step within a run of `internal_` if its neighbour in the run is another
+/// key's, and nothing hides it.
 class DBIterator final : public Iterator {
  public:
   DBIterator(const InternalKeyComparator& comparator, const ReadRules& rules,
@@ -102,9 +121,12 @@ class DBIterator final : public Iterator {
 
   void Next() override try {
     assert(valid_);
-    if (forward_ && !saved_) [[likely]] {
-      const Slice current = internal_->user_key();
-      saved_key_.assign(current.data(), current.size());
+    if (!saved_) [[likely]] {
+      const InternalEntry* const current = internal_->at();
+      if (current + 1 < internal_->run_end() && ShowsNext(*current, current[1])) [[likely]] {
+        return Show(current + 1);
+      }
+      saved_key_.assign(current->user_key.data(), current->user_key.size());
       internal_->Next();
     } else if (!forward_) {
       forward_ = true;
@@ -121,7 +143,18 @@ class DBIterator final : public Iterator {
 
   void Prev() override try {
     assert(valid_);
-    if (forward_ && !saved_) {
+    // The newest version of the key before the current one, if it has but one.
+    const InternalEntry* const at = internal_->at();
+    const ptrdiff_t before = at - internal_->run_begin() - (saved_ ? 0 : 1);
+    if (before > 0 && !(saved_ && forward_)) [[likely]] {
+      const InternalEntry* const newest = internal_->run_begin() + before;
+      if (ShowsPrevious(newest[-1], *newest)) [[likely]] {
+        saved_ = false;
+        forward_ = true;
+        return Show(newest);
+      }
+    }
+    if (!saved_) {
       const Slice current = internal_->user_key();
       saved_key_.assign(current.data(), current.size());
     } else if (forward_) {
@@ -176,6 +209,26 @@ class DBIterator final : public Iterator {
     if (!prefix_.has_value()) return false;
     return !rules_.prefix_extractor->InDomain(user_key) ||
            !(rules_.prefix_extractor->Transform(user_key) == Slice(*prefix_));
+  }
+
+  /// Whether no operand, tombstone or snapshot stands between an entry and the user.
+  bool IsPlainValue(const InternalEntry& entry) const {
+    return plain_ && TagType(entry.tag) == ValueType::kValue && TagSequence(entry.tag) <= snapshot_;
+  }
+  /// Whether `next`, behind the entry that is shown, is to be shown after it.
+  bool ShowsNext(const InternalEntry& shown, const InternalEntry& next) const {
+    return IsPlainValue(next) && !IsSameKey(shown.user_key, next.user_key) &&
+           (!upper_.has_value() || comparator_.CompareUserKeys(next.user_key, *upper_) < 0);
+  }
+  /// Whether `newest`, the last entry before those of the key that is shown, is to be shown before
+  /// it. `before` comes before that.
+  bool ShowsPrevious(const InternalEntry& before, const InternalEntry& newest) const {
+    return IsPlainValue(newest) && !IsSameKey(before.user_key, newest.user_key) &&
+           (!lower_.has_value() || comparator_.CompareUserKeys(newest.user_key, *lower_) >= 0);
+  }
+  void Show(const InternalEntry* entry) {
+    internal_->MoveTo(entry);
+    CountPerf(&PerfContext::iter_read_bytes, entry->user_key.size() + entry->value.size());
   }
 
   /// Stops at the first visible value at or after the current entry; with `skip_saved`, of a key

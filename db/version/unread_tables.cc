@@ -16,7 +16,6 @@ class UnreadTables final : public InternalIterator {
         lower_(options.iterate_lower_bound),
         upper_(options.iterate_upper_bound) {}
 
-  bool Valid() const override { return false; }
   void SeekToFirst() override { Look(lower_, upper_); }
   void SeekToLast() override { Look(lower_, upper_); }
   void Seek(const Slice& internal_key) override {
@@ -27,14 +26,11 @@ class UnreadTables final : public InternalIterator {
     const Slice user_key = ExtractUserKey(internal_key);
     Look(lower_, &user_key);
   }
-  void Next() override { assert(false); }
-  void Prev() override { assert(false); }
-  Slice user_key() const override { return {}; }
-  uint64_t tag() const override { return 0; }
-  Slice value() const override { return {}; }
   Status status() const override { return status_; }
 
  private:
+  void NextRun() override { assert(false); }
+  void PrevRun() override { assert(false); }
   /// Checks the user keys [begin, end]; null: open.
   void Look(const Slice* begin, const Slice* end) {
     status_ = AnyTable(begin, end) ? Status::Incomplete("the tables are not read") : Status::OK();

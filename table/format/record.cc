@@ -7,54 +7,22 @@
 #include "util/coding.h"
 
 namespace nacre {
-namespace {
 
-constexpr int kTypeBits = 4;
-constexpr uint64_t kTypeMask = (1 << kTypeBits) - 1;
+using record_internal::DecodeLength;
+using record_internal::kTypeBits;
+using record_internal::kTypeMask;
+using record_internal::TagFromStored;
+
+namespace {
 
 static_assert(kMaxRecordHeaderBytes == kRecordChecksumBytes + 2 * kMaxVarint32Bytes);
 static_assert(kEndOfChunkMarkBytes == kRecordChecksumBytes + 1);
 static_assert(kMinRecordBytes == kRecordChecksumBytes + 3);
-static_assert(static_cast<uint64_t>(kValueTypeForSeek) <= kTypeMask);
+static_assert(static_cast<uint64_t>(kValueTypeForSeek) <= record_internal::kTypeMask);
 
 uint64_t StoredTag(uint64_t tag) {
   assert(static_cast<uint64_t>(TagType(tag)) <= kTypeMask);
   return TagSequence(tag) << kTypeBits | static_cast<uint64_t>(TagType(tag));
-}
-
-/// False if the type or the sequence is not one of ours.
-bool TagFromStored(uint64_t stored, uint64_t* tag) {
-  const uint64_t type = stored & kTypeMask;
-  const uint64_t sequence = stored >> kTypeBits;
-  // Range deletions are kept apart.
-  if (!IsValueType(type) || type == static_cast<uint64_t>(ValueType::kRangeDeletion) ||
-      sequence > kMaxSequenceNumber) {
-    return false;
-  }
-  *tag = PackTag(sequence, static_cast<ValueType>(type));
-  return true;
-}
-
-/// As DecodeVarint32, fast for the two-byte lengths that most values have.
-inline const char* DecodeLength(const char* p, const char* limit, uint32_t* length) {
-  if (limit - p >= 2) [[likely]] {
-    const auto first = static_cast<uint8_t>(p[0]);
-    if (first < 0x80) {
-      *length = first;
-      return p + 1;
-    }
-    const auto second = static_cast<uint8_t>(p[1]);
-    if (second < 0x80) {
-      *length = static_cast<uint32_t>(first & 0x7f) | static_cast<uint32_t>(second) << 7;
-      return p + 2;
-    }
-  }
-  return DecodeVarint32(p, limit, length);
-}
-
-/// Why a length could not be decoded from [p, limit).
-RecordParse LengthFault(const char* p, const char* limit) {
-  return limit - p < kMaxVarint32Bytes ? RecordParse::kTruncated : RecordParse::kCorrupt;
 }
 
 char* EncodeLengths(char* p, const Slice& user_key, size_t tag_bytes, const Slice& value) {
@@ -113,40 +81,6 @@ RecordPieces MakeRecordPieces(RecordSeed seed, const Slice& user_key, uint64_t t
 void EncodeEndOfChunkMark(char* dst, RecordSeed seed) {
   dst[kRecordChecksumBytes] = 0;
   EncodeFixed32(dst, Crc32c(dst + kRecordChecksumBytes, 1, seed.crc()));
-}
-
-RecordParse ParseRecord(const Slice& bytes, RecordSeed seed, bool verify_checksum, Record* record) {
-  if (bytes.size() < kEndOfChunkMarkBytes) return RecordParse::kTruncated;
-  const char* const body = bytes.data() + kRecordChecksumBytes;
-  const char* const limit = bytes.end();
-
-  uint32_t key_field = 0;
-  const char* p = DecodeLength(body, limit, &key_field);
-  if (p == nullptr) return LengthFault(body, limit);
-  if (key_field == 0) [[unlikely]] {
-    const uint32_t crc = Crc32c(body, static_cast<size_t>(p - body), seed.crc());
-    return crc == DecodeFixed32(bytes.data()) ? RecordParse::kEndOfChunk : RecordParse::kCorrupt;
-  }
-  uint32_t rest = 0;
-  const char* const key = DecodeLength(p, limit, &rest);
-  if (key == nullptr) return LengthFault(p, limit);
-  if (rest == 0) return RecordParse::kCorrupt;
-  const size_t key_size = key_field - 1;
-  if (static_cast<uint64_t>(limit - key) < uint64_t{key_size} + rest) {
-    return RecordParse::kTruncated;
-  }
-  const char* const end = key + key_size + rest;
-  if (verify_checksum) [[likely]] {
-    const uint32_t crc = Crc32c(body, static_cast<size_t>(end - body), seed.crc());
-    if (crc != DecodeFixed32(bytes.data())) return RecordParse::kCorrupt;
-  }
-  uint64_t stored_tag = 0;
-  const char* const value = DecodeVarint64(key + key_size, end, &stored_tag);
-  if (value == nullptr || !TagFromStored(stored_tag, &record->tag)) return RecordParse::kCorrupt;
-  record->user_key = Slice(key, key_size);
-  record->value = Slice(value, static_cast<size_t>(end - value));
-  record->encoded_bytes = static_cast<size_t>(end - bytes.data());
-  return RecordParse::kOk;
 }
 
 RecordParse ParseRecord(const Slice& bytes, uint64_t table_id, bool verify_checksum,

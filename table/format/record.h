@@ -6,6 +6,8 @@
 #include "nacre/slice.h"
 #include "nacre/status.h"
 #include "table/format/internal_key.h"
+#include "util/codes/crc32c.h"
+#include "util/coding.h"
 
 namespace nacre {
 
@@ -110,5 +112,86 @@ bool RecordChecksumMatches(const Slice& head, const Slice& value, RecordSeed see
 /// Bytes of the whole record, from its first bytes (at least kMaxRecordHeaderBytes, or all there
 /// are); 0 if they are malformed. This tells how much to fetch of a large record.
 uint64_t RecordBytesFromHeader(const Slice& prefix);
+
+// Inlined, since scans parse a record after the other: what they keep of it stays in registers, and
+// the processor goes on to the next record while it computes the checksum of this one.
+
+namespace record_internal {
+
+inline constexpr int kTypeBits = 4;
+inline constexpr uint64_t kTypeMask = (1 << kTypeBits) - 1;
+
+/// False if the type or the sequence is not one of ours.
+inline bool TagFromStored(uint64_t stored, uint64_t* tag) {
+  const uint64_t type = stored & kTypeMask;
+  const uint64_t sequence = stored >> kTypeBits;
+  // Range deletions are kept apart.
+  if (!IsValueType(type) || type == static_cast<uint64_t>(ValueType::kRangeDeletion) ||
+      sequence > kMaxSequenceNumber) {
+    return false;
+  }
+  *tag = PackTag(sequence, static_cast<ValueType>(type));
+  return true;
+}
+
+/// As DecodeVarint32, fast for the two-byte lengths that most values have.
+inline const char* DecodeLength(const char* p, const char* limit, uint32_t* length) {
+  if (limit - p >= 2) [[likely]] {
+    const auto first = static_cast<uint8_t>(p[0]);
+    if (first < 0x80) {
+      *length = first;
+      return p + 1;
+    }
+    const auto second = static_cast<uint8_t>(p[1]);
+    if (second < 0x80) {
+      *length = static_cast<uint32_t>(first & 0x7f) | static_cast<uint32_t>(second) << 7;
+      return p + 2;
+    }
+  }
+  return DecodeVarint32(p, limit, length);
+}
+
+/// Why a length could not be decoded from [p, limit).
+inline RecordParse LengthFault(const char* p, const char* limit) {
+  return limit - p < kMaxVarint32Bytes ? RecordParse::kTruncated : RecordParse::kCorrupt;
+}
+
+}  // namespace record_internal
+
+inline RecordParse ParseRecord(const Slice& bytes, RecordSeed seed, bool verify_checksum,
+                               Record* record) {
+  if (bytes.size() < kEndOfChunkMarkBytes) return RecordParse::kTruncated;
+  const char* const body = bytes.data() + kRecordChecksumBytes;
+  const char* const limit = bytes.end();
+
+  uint32_t key_field = 0;
+  const char* p = record_internal::DecodeLength(body, limit, &key_field);
+  if (p == nullptr) return record_internal::LengthFault(body, limit);
+  if (key_field == 0) [[unlikely]] {
+    const uint32_t crc = Crc32c(body, static_cast<size_t>(p - body), seed.crc());
+    return crc == DecodeFixed32(bytes.data()) ? RecordParse::kEndOfChunk : RecordParse::kCorrupt;
+  }
+  uint32_t rest = 0;
+  const char* const key = record_internal::DecodeLength(p, limit, &rest);
+  if (key == nullptr) return record_internal::LengthFault(p, limit);
+  if (rest == 0) return RecordParse::kCorrupt;
+  const size_t key_size = key_field - 1;
+  if (static_cast<uint64_t>(limit - key) < uint64_t{key_size} + rest) {
+    return RecordParse::kTruncated;
+  }
+  const char* const end = key + key_size + rest;
+  if (verify_checksum) [[likely]] {
+    const uint32_t crc = Crc32c(body, static_cast<size_t>(end - body), seed.crc());
+    if (crc != DecodeFixed32(bytes.data())) return RecordParse::kCorrupt;
+  }
+  uint64_t stored_tag = 0;
+  const char* const value = DecodeVarint64(key + key_size, end, &stored_tag);
+  if (value == nullptr || !record_internal::TagFromStored(stored_tag, &record->tag))
+    return RecordParse::kCorrupt;
+  record->user_key = Slice(key, key_size);
+  record->value = Slice(value, static_cast<size_t>(end - value));
+  record->encoded_bytes = static_cast<size_t>(end - bytes.data());
+  return RecordParse::kOk;
+}
 
 }  // namespace nacre

@@ -12,7 +12,6 @@ class UncoveredIterator final : public InternalIterator {
                     RangeCover cover)
       : comparator_(comparator), base_(std::move(base)), cover_(std::move(cover)) {}
 
-  bool Valid() const override { return base_->Valid(); }
   void SeekToFirst() override {
     base_->SeekToFirst();
     SkipForward();
@@ -32,22 +31,22 @@ class UncoveredIterator final : public InternalIterator {
     base_->SeekForPrev(internal_key);
     SkipBackward();
   }
-  void Next() override {
-    base_->Next();
-    SkipForward();
-  }
-  void Prev() override {
-    base_->Prev();
-    SkipBackward();
-  }
-  Slice user_key() const override { return base_->user_key(); }
-  uint64_t tag() const override { return base_->tag(); }
-  Slice value() const override { return base_->value(); }
   Status status() const override { return base_->status(); }
 
  private:
+  void NextRun() override {
+    base_->Next();
+    SkipForward();
+  }
+  void PrevRun() override {
+    base_->Prev();
+    SkipBackward();
+  }
+  /// Neighbours of the base's entry may be covered.
+  void Show() { base_->Valid() ? ShowOne(base_->at()) : ShowNothing(); }
   void SkipForward() {
     while (base_->Valid() && cover_.Of(base_->user_key()) > 0) SeekTo(cover_.swath_end());
+    Show();
   }
   /// What is covered is at or behind the beginning.
   void SkipBackward() {
@@ -60,6 +59,7 @@ class UncoveredIterator final : public InternalIterator {
         base_->Prev();
       }
     }
+    Show();
   }
   void SeekTo(const std::string& user_key) {
     seek_key_.clear();
@@ -77,19 +77,16 @@ class FailedIterator final : public InternalIterator {
  public:
   explicit FailedIterator(Status status) : status_(std::move(status)) {}
 
-  bool Valid() const override { return false; }
   void SeekToFirst() override {}
   void SeekToLast() override {}
   void Seek(const Slice&) override {}
   void SeekForPrev(const Slice&) override {}
-  void Next() override {}
-  void Prev() override {}
-  Slice user_key() const override { return {}; }
-  uint64_t tag() const override { return 0; }
-  Slice value() const override { return {}; }
   Status status() const override { return status_; }
 
  private:
+  void NextRun() override {}
+  void PrevRun() override {}
+
   const Status status_;
 };
 

@@ -10,64 +10,72 @@ namespace {
 
 class EmptyIterator final : public InternalIterator {
  public:
-  bool Valid() const override { return false; }
   void SeekToFirst() override {}
   void SeekToLast() override {}
   void Seek(const Slice&) override {}
   void SeekForPrev(const Slice&) override {}
-  void Next() override { assert(false); }
-  void Prev() override { assert(false); }
-  Slice user_key() const override { return {}; }
-  uint64_t tag() const override { return 0; }
-  Slice value() const override { return {}; }
   Status status() const override { return Status::OK(); }
+
+ private:
+  void NextRun() override { assert(false); }
+  void PrevRun() override { assert(false); }
 };
 
 /// A binary heap of children whose top is the current one. Most comparisons are of 8-byte key
-/// prefixes kept beside the heap; and as long as the top child stays before the second best, which
-/// is known, a Next is one comparison.
+/// prefixes kept beside the heap. The second best is known, so what the top child has before it is
+/// shown as one run.
 class MergingIterator final : public InternalIterator {
  public:
   MergingIterator(const InternalKeyComparator& comparator,
                   std::vector<std::unique_ptr<InternalIterator>> children);
 
-  bool Valid() const override { return !heap_.empty(); }
   void SeekToFirst() override;
   void SeekToLast() override;
   void PrepareSeek(const Slice& internal_key, const Slice* upper_bound) override;
   void Seek(const Slice& internal_key) override;
   void SeekForPrev(const Slice& internal_key) override;
-  void Next() override;
-  void Prev() override;
-
-  Slice user_key() const override { return heap_[0]->key; }
-  uint64_t tag() const override { return heap_[0]->tag; }
-  Slice value() const override { return heap_[0]->iterator->value(); }
   Status status() const override { return status_; }
 
  private:
   struct Child {
-    uint64_t prefix = 0;  ///< KeyPrefix; 0 unless the order is bytewise.
-    Slice key;
-    uint64_t tag = 0;
+    /// An entry, and where it stands.
+    struct Place {
+      uint64_t prefix = 0;  ///< KeyPrefix; 0 unless the order is bytewise.
+      const InternalEntry* entry = nullptr;
+      const Child* child = nullptr;
+    };
+    Place place;  ///< That of the current entry.
     std::unique_ptr<InternalIterator> iterator;
   };
+  using Place = Child::Place;
 
+  void NextRun() override;
+  void PrevRun() override;
+
+  uint64_t PrefixOf(const InternalEntry& entry) const {
+    return comparator_.bytewise() ? KeyPrefix(entry.user_key) : 0;
+  }
   /// Orders entries; of equal ones, the first child's comes first.
-  bool Less(const Child& a, const Child& b) const {
+  bool Less(const Place& a, const Place& b) const {
     if (a.prefix != b.prefix) [[likely]]
       return a.prefix < b.prefix;
-    const int r = comparator_.CompareUserKeys(a.key, b.key);
+    const int r = comparator_.CompareUserKeys(a.entry->user_key, b.entry->user_key);
     if (r != 0) return r < 0;
-    return a.tag != b.tag ? a.tag > b.tag : &a < &b;
+    return a.entry->tag != b.entry->tag ? a.entry->tag > b.entry->tag : a.child < b.child;
   }
   /// Orders them in the direction in which this iterator is moving.
   template <bool kForward>
-  bool Before(const Child& a, const Child& b) const {
+  bool Before(const Place& a, const Place& b) const {
     return kForward ? Less(a, b) : Less(b, a);
+  }
+  template <bool kForward>
+  bool Before(const Child& a, const Child& b) const {
+    return Before<kForward>(a.place, b.place);
   }
 
   bool Refresh(Child* child);
+  template <bool kForward>
+  void ShowTop();
   template <bool kForward>
   void Rebuild();
   template <bool kForward>
@@ -94,16 +102,33 @@ MergingIterator::MergingIterator(const InternalKeyComparator& comparator,
   for (size_t i = 0; i < children.size(); ++i) children_[i].iterator = std::move(children[i]);
 }
 
-/// Copies what comparisons need. False if the child has no entry, be it by failure.
+/// Notes what comparisons need. False if the child has no entry, be it by failure.
 bool MergingIterator::Refresh(Child* child) {
   if (!child->iterator->Valid()) [[unlikely]] {
     if (status_.ok()) status_ = child->iterator->status();
     return false;
   }
-  child->key = child->iterator->user_key();
-  child->tag = child->iterator->tag();
-  if (comparator_.bytewise()) child->prefix = KeyPrefix(child->key);
+  const InternalEntry* const entry = child->iterator->at();
+  child->place = {PrefixOf(*entry), entry, child};
   return true;
+}
+
+/// Shows the top child's entry, and of those that follow it in the child's run about as many as
+/// come before the second child's.
+template <bool kForward>
+void MergingIterator::ShowTop() {
+  if (heap_.empty()) return ShowNothing();
+  const Child& top = *heap_[0];
+  const InternalEntry* const entry = top.place.entry;
+  constexpr ptrdiff_t kStep = kForward ? 1 : -1;
+  ptrdiff_t count =
+      kForward ? top.iterator->run_end() - entry : entry - top.iterator->run_begin() + 1;
+  while (second_ != nullptr && count > 1) {
+    const InternalEntry* const last = entry + kStep * (count - 1);
+    if (Before<kForward>({PrefixOf(*last), last, &top}, second_->place)) break;
+    count /= 2;
+  }
+  kForward ? ShowRun(entry, entry, entry + count) : ShowRun(entry - count + 1, entry, entry + 1);
 }
 
 /// Requires that all children are positioned.
@@ -118,6 +143,7 @@ void MergingIterator::Rebuild() {
   if (!status_.ok()) heap_.clear();
   for (size_t i = heap_.size() / 2; i-- > 0;) SiftDown<kForward>(i);
   FindSecond<kForward>();
+  ShowTop<kForward>();
 }
 
 template <bool kForward>
@@ -148,17 +174,18 @@ void MergingIterator::FindSecond() {
 template <bool kForward>
 void MergingIterator::AfterTopMoved() {
   if (Refresh(heap_[0])) [[likely]] {
-    if (second_ == nullptr || Before<kForward>(*heap_[0], *second_)) return;
+    if (second_ == nullptr || Before<kForward>(*heap_[0], *second_)) return ShowTop<kForward>();
   } else if (!status_.ok()) {
     heap_.clear();
-    return;
+    return ShowNothing();
   } else {
     heap_[0] = heap_.back();
     heap_.pop_back();
-    if (heap_.empty()) return;
+    if (heap_.empty()) return ShowNothing();
   }
   SiftDown<kForward>(0);
   FindSecond<kForward>();
+  ShowTop<kForward>();
 }
 
 /// Moves all children to the other side of the current entry, and the current one by one.
@@ -166,14 +193,14 @@ template <bool kForward>
 void MergingIterator::TurnAround() {
   Child* const current = heap_[0];
   std::string here;
-  AppendInternalKey(&here, current->key, current->tag);
+  AppendInternalKey(&here, user_key(), tag());
   for (Child& child : children_) {
     if (&child == current) continue;
     InternalIterator* const other = child.iterator.get();
     kForward ? other->Seek(here) : other->SeekForPrev(here);
     // An entry equal to the current one is on the side that the children's order says.
-    if (other->Valid() && (&child < current) == kForward && other->tag() == current->tag &&
-        other->user_key() == current->key) {
+    if (other->Valid() && (&child < current) == kForward && other->tag() == tag() &&
+        other->user_key() == user_key()) {
       kForward ? other->Next() : other->Prev();
     }
   }
@@ -205,8 +232,8 @@ void MergingIterator::SeekForPrev(const Slice& internal_key) {
   Rebuild<false>();
 }
 
-void MergingIterator::Next() {
-  assert(Valid());
+void MergingIterator::NextRun() {
+  heap_[0]->iterator->MoveTo(at());
   if (!forward_) [[unlikely]] {
     TurnAround<true>();
     return;
@@ -215,8 +242,8 @@ void MergingIterator::Next() {
   AfterTopMoved<true>();
 }
 
-void MergingIterator::Prev() {
-  assert(Valid());
+void MergingIterator::PrevRun() {
+  heap_[0]->iterator->MoveTo(at());
   if (forward_) [[unlikely]] {
     TurnAround<false>();
     return;

@@ -119,14 +119,17 @@ TEST(MergingIteratorTest, SameAsOneSortedList) {
     std::vector<std::unique_ptr<InternalIterator>> iterators;
     for (size_t i = 0; i < children; ++i) {
       if (dealt[i].empty() || random.OneIn(2)) {
-        iterators.push_back(std::make_unique<VectorIterator>(comparator, dealt[i]));
+        const size_t run_length = 1 + random.Skewed(4);
+        iterators.push_back(std::make_unique<VectorIterator>(comparator, dealt[i], run_length));
         continue;
       }
       TestTableOptions options;
       options.comparator = comparator.user_comparator();
       options.chunk_size = 256;
       options.range_index_interval = 64;
-      options.place = random.OneIn(2) ? BytesPlace::kInPlace : BytesPlace::kFetched;
+      constexpr BytesPlace kPlaces[] = {BytesPlace::kInPlace, BytesPlace::kFetched,
+                                        BytesPlace::kLoadable, BytesPlace::kLoadableByChunk};
+      options.place = kPlaces[random.Uniform(std::size(kPlaces))];
       tables.push_back(MakeTable(dealt[i], options));
       iterators.push_back(tables.back().reader->NewIterator({true, 64, 512, 2}));
     }

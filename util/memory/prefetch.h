@@ -29,4 +29,10 @@ inline void PrefetchLinesToWrite(const char* data, size_t bytes) {
   asm volatile("");  // As above.
 }
 
+/// Asks for the line at `data`, to be read later than what PrefetchLines is for.
+inline void PrefetchLineToL2(const char* data) {
+  __builtin_prefetch(data, /*rw=*/0, /*locality=*/2);
+  asm volatile("");  // As above.
+}
+
 }  // namespace nacre

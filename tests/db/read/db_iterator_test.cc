@@ -23,9 +23,10 @@ namespace {
 
 std::unique_ptr<Iterator> IteratorOver(const InternalKeyComparator& comparator,
                                        const std::vector<TestEntry>& entries,
-                                       SequenceNumber snapshot, const ReadOptions& options) {
+                                       SequenceNumber snapshot, const ReadOptions& options,
+                                       size_t run_length = 1) {
   return NewDBIterator(comparator, ReadRules(),
-                       std::make_unique<VectorIterator>(comparator, entries),
+                       std::make_unique<VectorIterator>(comparator, entries, run_length),
                        RangeCover(comparator, snapshot), snapshot, options, nullptr);
 }
 
@@ -67,7 +68,8 @@ class Walk {
     ReadOptions options;
     if (lower) options.iterate_lower_bound = &(lower_slice = *lower);
     if (upper) options.iterate_upper_bound = &(upper_slice = *upper);
-    const auto iterator = IteratorOver(comparator_, entries_, snapshot, options);
+    const auto iterator =
+        IteratorOver(comparator_, entries_, snapshot, options, 1 + random_.Skewed(4));
     EXPECT_FALSE(iterator->Valid()) << "valid before any seek";
     for (int i = 0; i < steps; ++i) {
       Step(iterator.get());
