@@ -49,7 +49,9 @@ class RecordWindows {
     if (!current_.copied) return;
     const uint64_t ahead = std::min(kAheadBytesMax, kAheadBytesFirst + (offset - scan_begin_));
     const uint64_t until = std::min(offset + ahead, source_.end);
-    for (; asked_until_ < until; asked_until_ += kCacheLineBytes) Ask(asked_until_);
+    uint64_t at = asked_until_;
+    for (; at < until; at += kCacheLineBytes) Ask(at);
+    asked_until_ = at;
   }
 
   /// Whether the interval is at hand, under way, or can be loaded: Load then posts no read. Asks
@@ -86,7 +88,7 @@ class RecordWindows {
   static constexpr uint64_t kForwardBytes = 4 << 10;
   /// A scan has so much on its way into the cache, in the end: what is copied next, so that the
   /// copy waits for nothing, and some more.
-  static constexpr uint64_t kAheadBytesFirst = 1 << 10;
+  static constexpr uint64_t kAheadBytesFirst = 2 << 10;
   static constexpr uint64_t kAheadBytesMax = 5 << 10;
   /// The first copy on the way backwards has about so many bytes, and any at most so many, or those
   /// of one interval.

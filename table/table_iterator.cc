@@ -98,8 +98,9 @@ void TableIterator::SeekIn(const RecordInterval& interval, const Slice& internal
 void TableIterator::NextRun() {
   const size_t count = std::clamp<size_t>(passed_ / kPassedForEach, 1, kRunMax);
   StartRun(next_offset_);
-  while (entries_.size() < count && AppendNext()) continue;
-  passed_ += entries_.size();
+  size_t parsed = 0;
+  while (parsed < count && AppendNext()) ++parsed;
+  passed_ += parsed;
   if (entries_.empty()) return ShowNothing();
   ShowRun(entries_.data(), entries_.data(), entries_.data() + entries_.size());
 }

@@ -16,7 +16,7 @@ namespace nacre {
 namespace {
 
 /// Whether both are the same key, by words: most keys are too short for a call of memcmp to pay.
-bool IsSameKey(const Slice& a, const Slice& b) {
+inline bool IsSameKey(const Slice& a, const Slice& b) {
   const size_t n = a.size();
   if (n != b.size()) return false;
   if (n < sizeof(uint64_t)) return a == b;

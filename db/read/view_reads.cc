@@ -68,9 +68,7 @@ class ViewChildren {
         if (table->meta().has_range_deletions()) with_tombstones.push_back(&table->reader());
       }
     }
-    Add(level.size() == 1 ? (*level.Begin())->reader().NewIterator(options)
-                          : NewConcatenatingIterator(std::make_unique<LevelRun>(level), options),
-        with_tombstones);
+    Add(NewConcatenatingIterator(std::make_unique<LevelRun>(level), options), with_tombstones);
   }
   /// In the place of all tables.
   void AddUnreadTables(const std::shared_ptr<const Version>& version, const ReadOptions& options) {
