@@ -153,13 +153,8 @@ bool RecordWindows::CopyBack(const RecordInterval& interval) {
   const RecordInterval first = range_index_->Containing(std::min(earliest, interval.begin));
   const uint64_t begin = first.begin < source_.begin ? first.end : first.begin;
   scan_begin_ = begin;
-  asked_until_ = interval.end;
-  if (!Copy(begin, interval.end)) return false;
-  // What the next copy begins with: the hardware fetches what follows, once it is copied.
-  const uint64_t before = std::min(begin - source_.begin, back_bytes_);
-  const uint64_t ahead = std::min<uint64_t>(before, kPrefetchBytesMax);
-  for (uint64_t at = 0; at < ahead; at += kCacheLineBytes) Ask(begin - before + at);
-  return true;
+  asked_until_ = begin - std::min(begin - source_.begin, interval.end - begin);
+  return Copy(begin, interval.end);
 }
 
 Status RecordWindows::MoveTo(uint64_t offset) {

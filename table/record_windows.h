@@ -46,12 +46,14 @@ class RecordWindows {
   /// A scan forwards goes on at `offset`: asks the processor for what lies ahead of it, the more
   /// the longer the scan already is. Nothing for fetched bytes, which are in its caches.
   void AskAhead(uint64_t offset) {
-    if (!current_.copied) return;
-    const uint64_t ahead = std::min(kAheadBytesMax, kAheadBytesFirst + (offset - scan_begin_));
-    const uint64_t until = std::min(offset + ahead, source_.end);
-    uint64_t at = asked_until_;
-    for (; at < until; at += kCacheLineBytes) Ask(at);
-    asked_until_ = at;
+    AskUntil(offset + std::min(kAheadBytesMax, kAheadBytesFirst + (offset - scan_begin_)));
+  }
+
+  /// A walk backwards has parsed the window up to `offset`: asks for as much of what comes before
+  /// the window.
+  void AskBack(uint64_t offset) {
+    const uint64_t length = current_.end - current_.begin;
+    if (offset > length) AskUntil(offset - length);
   }
 
   /// Whether the interval is at hand, under way, or can be loaded: Load then posts no read. Asks
@@ -110,6 +112,12 @@ class RecordWindows {
   /// cache: what comes sooner is copied into the first one meanwhile.
   void Ask(uint64_t offset) const {
     PrefetchLineToL2(source_.data + (offset - source_.begin));
+  }
+  void AskUntil(uint64_t offset) {
+    const uint64_t until = current_.copied ? std::min(offset, source_.end) : 0;
+    uint64_t at = asked_until_;
+    for (; at < until; at += kCacheLineBytes) Ask(at);
+    asked_until_ = at;
   }
   void PrefetchInPlace(uint64_t begin, uint64_t end) const;
   bool Copy(uint64_t begin, uint64_t end);

@@ -262,6 +262,7 @@ RecordParse TableIterator::ParseBack(uint64_t begin, uint64_t end, bool all, uin
     }
     if (parse == RecordParse::kOk) [[likely]] {
       Append(offset, record);
+      windows_.AskBack(next_offset_);
       last = parse;
       continue;
     }

@@ -84,8 +84,7 @@ class RangeIndex {
   /// before it.
   bool KeyNear(uint64_t offset, std::string* user_key) const;
   /// Serves a walk backwards: lists the beginnings of some intervals that lead up to `limit`, at
-  /// least of the one before it, and then `limit` itself, which is such a beginning or
-  /// records_bytes.
+  /// least of that with the byte before it, and then `limit` itself, 1 to records_bytes.
   void BoundariesUpTo(uint64_t limit, std::vector<uint64_t>* boundaries) const;
 
   uint32_t boundaries() const { return count_; }
