@@ -142,8 +142,7 @@ void Connection::LookAtPeer() {
 }
 
 void Connection::RefuseRequests() {
-  // Sequentially consistent: see WriteMark.
-  memory()->closed[parts_.side].store(1, std::memory_order_seq_cst);
+  memory()->closed[parts_.side].store(1, std::memory_order_release);
 }
 
 void Connection::CloseThisEnd() {

@@ -103,7 +103,7 @@ class Connection {
   void RefuseRequests();
   /// The mark of what the peer writes into this process's memory now; see WriteMark.
   uint64_t PeerWrites() const {
-    return memory()->writes[1 - parts_.side].word.load(std::memory_order_seq_cst);
+    return memory()->writes[1 - parts_.side].word.load(std::memory_order_acquire);
   }
   bool PeerClosed() const {
     return memory()->closed[1 - parts_.side].load(std::memory_order_acquire) != 0;

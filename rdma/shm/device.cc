@@ -18,6 +18,7 @@
 #include "rdma/queue_depths.h"
 #include "rdma/shm/listener.h"
 #include "rdma/shm/queue_pair.h"
+#include "util/threads/process_fence.h"
 
 namespace nacre::rdma {
 
@@ -107,6 +108,7 @@ ShmDevice::ShmDevice(const char* scheme, const DeviceOptions& options, Clock* cl
   monitor_ = std::thread([this, &begun] {
     control_->block()->life_sign.Begin();
     begun.count_down();
+    ProcessFence::Prepare();  // Here, as it takes its time.
     Monitor();
     control_->block()->life_sign.End();
   });
@@ -235,8 +237,7 @@ void ShmDevice::PutInForce(const RemoteKey& key, uint32_t part_of, Access access
 
 void ShmDevice::Invalidate(uint32_t key) {
   // Later requests fail; those that have passed the check find the memory still mapped.
-  // Sequentially consistent: see WriteMark.
-  control_->block()->SlotOf(key).store(0, std::memory_order_seq_cst);
+  control_->block()->SlotOf(key).store(0, std::memory_order_release);
 }
 
 Status ShmDevice::EndGrant(uint32_t key, bool first) {

@@ -8,6 +8,7 @@
 
 #include "rdma/shm/ring.h"
 #include "util/log.h"
+#include "util/threads/process_fence.h"
 
 namespace nacre::rdma {
 
@@ -31,6 +32,7 @@ void PeerWriters::Add(const std::shared_ptr<Connection>& connection) {
 }
 
 void PeerWriters::Remove(const Connection& connection) {
+  ProcessFence::HeavyFence();  // See WriteMark.
   MutexLock lock(&mutex_);
   const auto found = entries_.find(connection.id());
   if (found == entries_.end()) return;
@@ -58,6 +60,7 @@ std::vector<PeerWriters::Write> PeerWriters::WritesUnder(uint32_t key) {
 
 Status PeerWriters::AwaitEndOf(uint32_t key, Patience patience) {
   Status result;
+  ProcessFence::HeavyFence();  // See WriteMark.
   for (const Write& write : WritesUnder(key)) {
     if (Status s = AwaitEndOf(write, patience); !s.ok()) result = s;
   }

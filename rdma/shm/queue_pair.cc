@@ -8,6 +8,7 @@
 #include "rdma/shm/region.h"
 #include "util/memory/concurrent_copy.h"
 #include "util/memory/prefetch.h"
+#include "util/threads/process_fence.h"
 
 namespace nacre::rdma {
 
@@ -280,10 +281,11 @@ void ShmQueuePair::RunDeferred() {
 }
 
 inline bool ShmQueuePair::BeginWrite(const Target& target) {
-  // Sequentially consistent, all three: see WriteMark.
-  write_mark_->store(WriteMark::Of(++marked_, target.key), std::memory_order_seq_cst);
-  return target.valid->load(std::memory_order_seq_cst) == target.key &&
-         peer_closed_->load(std::memory_order_seq_cst) == 0;
+  // See WriteMark.
+  write_mark_->store(WriteMark::Of(++marked_, target.key), std::memory_order_relaxed);
+  ProcessFence::LightFence();
+  return target.valid->load(std::memory_order_acquire) == target.key &&
+         peer_closed_->load(std::memory_order_acquire) == 0;
 }
 
 inline void ShmQueuePair::EndWrite() {

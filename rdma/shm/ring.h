@@ -33,10 +33,12 @@ static_assert(sizeof(MessageSlot) == Device::kMaxSendBytes + 64);
 /// and copies; so it waits for the end of the copy.
 ///
 /// Invariant: no write lands after its key has ended and the mark has been seen without the key, or
-/// changed. The writer stores its mark, then loads the key (and whether the owner has closed the
-/// connection); the owner invalidates the key (or closes), then loads the mark. These four accesses
-/// are sequentially consistent: either the writer sees that it must not write, or the owner sees
-/// that it does. The store that ends a write releases what was written; the owner's load acquires.
+/// changed. The writer stores its mark, then, after a light fence, loads the key (and whether the
+/// owner has closed the connection); the owner invalidates the key (or closes), then, after a heavy
+/// fence, loads the mark (util/threads/process_fence.h): either the writer sees that it must not
+/// write, or the owner sees that it does. A fence in each write would have it wait until the one
+/// before it, to memory that is in no cache, has left the processor. The store that ends a write
+/// releases what was written; the owner's load acquires.
 struct alignas(64) WriteMark {
   /// The key in use, 0 for none; above it the number of the write, so that a mark that has changed
   /// tells of another write.

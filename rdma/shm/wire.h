@@ -34,7 +34,7 @@ namespace nacre::rdma {
 // tells in the same place, in an Answer.
 
 inline constexpr uint64_t kWireMagic = 0x6d68732d6572636e;  // "ncre-shm" in memory.
-inline constexpr uint32_t kWireVersion = 4;
+inline constexpr uint32_t kWireVersion = 5;
 
 enum class MessageType : uint32_t {
   kHello = 1,
