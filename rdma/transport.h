@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "nacre/logger.h"
@@ -187,6 +188,13 @@ class QueuePair {
   virtual void ExpectRead(RemoteBuffer /*from*/, uint32_t /*size*/) {}
   /// local -> remote.
   virtual Status PostWrite(uint64_t id, LocalBuffer from, RemoteBuffer to, uint8_t flags) = 0;
+  /// A write that has ended when this returns, where this process can store to the peer's memory by
+  /// itself: in the order of the requests that were posted before, but with no completion, and
+  /// without counting against any bound. Answers how it ended; as after a request that failed, the
+  /// queue pair is broken then. Nothing, and nothing was done, where writes have to be posted.
+  virtual std::optional<CompletionCode> WriteNow(LocalBuffer /*from*/, RemoteBuffer /*to*/) {
+    return std::nullopt;
+  }
   /// As PostWrite (`from.size` may be 0); then consumes a receive of the peer, which sees
   /// `immediate`.
   virtual Status PostWriteWithImm(uint64_t id, LocalBuffer from, RemoteBuffer to,

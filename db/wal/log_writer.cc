@@ -166,8 +166,9 @@ void LogWriter::Start() {
   if (current_.extent != nullptr && current_.posted.bytes == 0 &&
       ring_->Finished(ring_->released(), &first) &&
       first.bytes <= current_.extent->length() - current_.offset) {
-    // Threads that await these records find them in the ring, and try the next segment.
-    Post(first).IgnoreError();
+    // If this fails, threads that await these records find them in the ring, and try the next
+    // segment. Memory that is stored to has them already.
+    if (Post(first).ok() && current_.extent->Known() >= last_ticket_) AcknowledgePosted();
   }
 }
 

@@ -106,10 +106,19 @@ Status MirroredExtent::Post(size_t number, uint64_t offset, const rdma::LocalBuf
 Status MirroredExtent::PostPart(size_t number, uint64_t offset, const rdma::LocalBuffer& part,
                                 bool last, bool more) {
   Replica& replica = replicas_[number];
-  const uint64_t id = (last_ticket_ << 1 | (last ? 1 : 0)) << kReplicaBits | number;
-  const auto flags = static_cast<uint8_t>(rdma::kSignaled | (more ? rdma::kMore : 0));
   rdma::RemoteBuffer to = replica.start;
   to.address += offset - replica.from;
+  // Behind writes that were posted it would complete before them.
+  if (replica.outstanding == 0) {
+    if (const auto code = replica.queue_pair->WriteNow(part, to); code.has_value()) {
+      if (*code != rdma::CompletionCode::kSuccess) [[unlikely]]
+        return Fail(&replica, StatusOfCompletion(replica.link->address(), *code));
+      if (last) replica.done = last_ticket_;
+      return Status::OK();
+    }
+  }
+  const uint64_t id = (last_ticket_ << 1 | (last ? 1 : 0)) << kReplicaBits | number;
+  const auto flags = static_cast<uint8_t>(rdma::kSignaled | (more ? rdma::kMore : 0));
   if (Status s = replica.queue_pair->PostWrite(id, part, to, flags); !s.ok())
     return Fail(&replica, s);
   ++replica.outstanding;
@@ -173,6 +182,10 @@ void MirroredExtent::TakeCompletions() {
 
 uint64_t MirroredExtent::Poll() {
   if (failure_.ok()) TakeCompletions();
+  return Known();
+}
+
+uint64_t MirroredExtent::Known() const {
   uint64_t done = last_ticket_;
   for (const Replica& replica : replicas_) done = std::min(done, replica.done);
   return done;

@@ -44,11 +44,14 @@ class MirroredExtent {
   MirroredExtent& operator=(const MirroredExtent&) = delete;
 
   /// Posts a write of `from` (of registered memory: see AllocateBuffer) at `offset` to each
-  /// replica, with one doorbell a node. The bytes stay as they are until the write has ended.
+  /// replica, with one doorbell a node. The bytes stay as they are until the write has ended; to
+  /// memory that this process can store to it has ended when this returns.
   /// `*ticket` is one more than that of the write before; the first is 1.
   Status Write(uint64_t offset, rdma::LocalBuffer from, uint64_t* ticket);
   /// Takes completions. The highest ticket up to which every replica has all writes.
   uint64_t Poll();
+  /// The same as far as is known without taking any.
+  uint64_t Known() const;
   /// Waits until Poll would answer `ticket` or more. Replicas that are not there by the deadline
   /// have failed.
   Status Await(uint64_t ticket, Deadline deadline);

@@ -193,7 +193,11 @@ void ShmQueuePair::PushFailure(Opcode opcode, uint64_t id, uint32_t bytes, Compl
 
 Status ShmQueuePair::Fail(Opcode opcode, uint64_t id, uint32_t bytes, CompletionCode code) {
   RunDeferred();  // They were posted before.
-  PushFailure(opcode, id, bytes, broken_ ? CompletionCode::kFlushed : code, ++posted_);
+  return FailWith(opcode, id, bytes, broken_ ? CompletionCode::kFlushed : code);
+}
+
+Status ShmQueuePair::FailWith(Opcode opcode, uint64_t id, uint32_t bytes, CompletionCode code) {
+  PushFailure(opcode, id, bytes, code, ++posted_);
   Break();
   return Status::OK();
 }
@@ -311,32 +315,43 @@ CompletionCode ShmQueuePair::WhyRefused(const Target& target) {
   return target.MovedAway() ? CompletionCode::kPeerGone : CompletionCode::kRemoteAccessError;
 }
 
-Status ShmQueuePair::FailWrite(Opcode opcode, uint64_t id, uint32_t bytes, const Target& target) {
-  PushFailure(opcode, id, bytes, WhyRefused(target), ++posted_);
-  Break();
-  return Status::OK();
-}
-
-inline Status ShmQueuePair::DoWrite(Opcode opcode, uint64_t id, const LocalBuffer& from,
-                                    RemoteBuffer to, uint8_t flags) {
+inline CompletionCode ShmQueuePair::CarryOut(const LocalBuffer& from, RemoteBuffer to) {
   if (from.size > 0) {
-    if (!IsLocal(from)) return Fail(opcode, id, from.size, CompletionCode::kLocalError);
+    if (!IsLocal(from)) return CompletionCode::kLocalError;
     char* data = nullptr;
     const Target* const target = Resolve(to, from.size, Access::kRemoteAll, &data);
-    if (target == nullptr) {
-      return Fail(opcode, id, from.size, CompletionCode::kRemoteAccessError);
-    }
-    if (!WriteTo(*target, data, from.data, from.size)) [[unlikely]] {
-      return FailWrite(opcode, id, from.size, *target);
-    }
+    if (target == nullptr) return CompletionCode::kRemoteAccessError;
+    if (!WriteTo(*target, data, from.data, from.size)) [[unlikely]]
+      return WhyRefused(*target);
     Add(&tally_->bytes_written, from.size);
     // A log is written front to back: the next record will need the lines behind this one.
     if (data == next_write_) PrefetchToWrite(data + from.size + 64, from.size);
     next_write_ = data + from.size;
   }
   Add(&tally_->writes, 1);
-  Succeed(opcode, id, from.size, flags, ++posted_);
-  return Status::OK();
+  return CompletionCode::kSuccess;
+}
+
+inline Status ShmQueuePair::DoWrite(Opcode opcode, uint64_t id, const LocalBuffer& from,
+                                    RemoteBuffer to, uint8_t flags) {
+  const CompletionCode code = CarryOut(from, to);
+  if (code == CompletionCode::kSuccess) [[likely]] {
+    Succeed(opcode, id, from.size, flags, ++posted_);
+    return Status::OK();
+  }
+  return FailWith(opcode, id, from.size, code);
+}
+
+std::optional<CompletionCode> ShmQueuePair::WriteNow(LocalBuffer from, RemoteBuffer to) {
+  if (deferred_count_ > 0) [[unlikely]]
+    RunDeferred();
+  // As in Begin.
+  if (broken_ || peer_closed_->load(std::memory_order_acquire) != 0) [[unlikely]]
+    return WhyBroken();
+  const CompletionCode code = CarryOut(from, to);
+  if (code != CompletionCode::kSuccess) [[unlikely]]
+    Break();
+  return code;
 }
 
 Status ShmQueuePair::PostWrite(uint64_t id, LocalBuffer from, RemoteBuffer to, uint8_t flags) {
@@ -382,7 +397,7 @@ Status ShmQueuePair::DoAtomic(Opcode opcode, uint64_t id, const LocalBuffer& res
   if (allowed) before = operation(std::atomic_ref<uint64_t>(*reinterpret_cast<uint64_t*>(data)));
   EndWrite();
   if (!allowed || place->MovedAway()) [[unlikely]]
-    return FailWrite(opcode, id, kAtomicBytes, *place);
+    return FailWith(opcode, id, kAtomicBytes, WhyRefused(*place));
   std::memcpy(result.data, &before, sizeof(before));
   Succeed(opcode, id, kAtomicBytes, flags, ++posted_);
   return status;

@@ -3,6 +3,7 @@
 #include <array>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -28,6 +29,7 @@ class ShmQueuePair final : public QueuePair {
   void ExpectRead(RemoteBuffer from, uint32_t size) override;
   Status PostRead(uint64_t id, LocalBuffer to, RemoteBuffer from, uint8_t flags) override;
   Status PostWrite(uint64_t id, LocalBuffer from, RemoteBuffer to, uint8_t flags) override;
+  std::optional<CompletionCode> WriteNow(LocalBuffer from, RemoteBuffer to) override;
   Status PostWriteWithImm(uint64_t id, LocalBuffer from, RemoteBuffer to, uint32_t immediate,
                           uint8_t flags) override;
   Status PostCompareSwap(uint64_t id, LocalBuffer result, RemoteBuffer target, uint64_t expected,
@@ -116,6 +118,8 @@ class ShmQueuePair final : public QueuePair {
   void Succeed(Opcode opcode, uint64_t id, uint32_t bytes, uint8_t flags, uint64_t number);
   /// Completes a request that cannot be carried out and breaks the queue pair.
   Status Fail(Opcode opcode, uint64_t id, uint32_t bytes, CompletionCode code);
+  /// The same where nothing was posted before, with whatever `code` is.
+  Status FailWith(Opcode opcode, uint64_t id, uint32_t bytes, CompletionCode code);
   void PushFailure(Opcode opcode, uint64_t id, uint32_t bytes, CompletionCode code,
                    uint64_t number);
   void PushFlushedReceive(uint64_t id);
@@ -132,9 +136,8 @@ class ShmQueuePair final : public QueuePair {
   void EndWrite();
   /// False if the key ended before all was written.
   bool WriteTo(const Target& target, char* to, const char* from, uint32_t size);
-  /// Completes a write that is not allowed.
-  Status FailWrite(Opcode opcode, uint64_t id, uint32_t bytes, const Target& target);
-
+  /// Carries a write out, or tells why it is not allowed.
+  CompletionCode CarryOut(const LocalBuffer& from, RemoteBuffer to);
   Status DoWrite(Opcode opcode, uint64_t id, const LocalBuffer& from, RemoteBuffer to,
                  uint8_t flags);
   template <typename Operation>
