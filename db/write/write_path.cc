@@ -10,6 +10,7 @@
 #include "nacre/statistics.h"
 #include "table/format/write_batch_format.h"
 #include "util/exceptions.h"
+#include "util/hash.h"
 #include "util/log.h"
 #include "util/named_point.h"
 #include "util/perf_step.h"
@@ -60,11 +61,12 @@ Status WritePath::WriteOne(const WriteOptions& options, ColumnFamily* family, Va
   try {
     if (!WriteSequencer::HasNumbers(ticket)) [[unlikely]]
       return GiveUp(ticket, Status::OK());
+    MemTable* memtable = generations_->MemTableOf(family, ticket);
     if (logged) {
+      memtable->Prefetch(Hash64(key));  // It comes while the log takes the record.
       const EncodedUpdate update(type, family->id(), key, value);
       NACRE_RETURN_IF_ERROR(Append(options, ticket, update.parts(), &position));
     }
-    MemTable* memtable = generations_->MemTableOf(family, ticket);
     if (!logged && log_ != nullptr) memtable->NoteUnlogged();
     bool new_chunk = false;
     {
