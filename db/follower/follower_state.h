@@ -10,7 +10,6 @@
 #include "db/family/column_family.h"
 #include "db/follower/follower_view.h"
 #include "db/manifest/manifest_follower.h"
-#include "db/memtable/arena_block_pool.h"
 #include "db/memtable/memtable.h"
 #include "db/version/table_handle.h"
 #include "db/version/version.h"
@@ -18,6 +17,7 @@
 #include "nacre/options.h"
 #include "nacre/status.h"
 #include "pool/pool_client.h"
+#include "util/memory/arena_block_pool.h"
 
 namespace nacre {
 

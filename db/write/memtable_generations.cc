@@ -5,7 +5,7 @@
 namespace nacre {
 
 MemTableGenerations::MemTableGenerations(DatabaseState* state, WriteController* controller,
-                                         std::shared_ptr<ArenaBlockPool> blocks,
+                                         std::shared_ptr<MemTableBlocks> blocks,
                                          SequenceNumber last_published)
     : state_(state),
       controller_(controller),

@@ -4,7 +4,7 @@
 #include <memory>
 
 #include "db/context/database_state.h"
-#include "db/memtable/arena_block_pool.h"
+#include "db/memtable/memtable_blocks.h"
 #include "db/write/write_controller.h"
 #include "db/write/write_sequencer.h"
 
@@ -20,7 +20,7 @@ class MemTableGenerations {
  public:
   /// `blocks` is what MemTables take their memory from.
   MemTableGenerations(DatabaseState* state, WriteController* controller,
-                      std::shared_ptr<ArenaBlockPool> blocks, SequenceNumber last_published);
+                      std::shared_ptr<MemTableBlocks> blocks, SequenceNumber last_published);
   MemTableGenerations(const MemTableGenerations&) = delete;
   MemTableGenerations& operator=(const MemTableGenerations&) = delete;
 
@@ -55,7 +55,7 @@ class MemTableGenerations {
 
   DatabaseState* const state_;
   WriteController* const controller_;
-  const std::shared_ptr<ArenaBlockPool> blocks_;
+  const std::shared_ptr<MemTableBlocks> blocks_;
   WriteSequencer sequencer_;
   /// The generation that takes writes has some of a family that was dropped since.
   bool dropped_entries_ GUARDED_BY(state_->mutex) = false;

@@ -1,5 +1,5 @@
 // Goal: pieces of an arena never overlap, are aligned as asked, belong to their thread's chunks and
-// are all given back.
+// are all given back, also through a pool of blocks.
 // Method: random sizes and alignments from several threads, each piece filled with its number and
 // checked after all are taken.
 
@@ -10,11 +10,12 @@
 #include <algorithm>
 #include <cstdint>
 #include <cstring>
+#include <memory>
 #include <thread>
 #include <vector>
 
 #include "tests/support/seed.h"
-#include "util/memory/arena_block.h"
+#include "util/memory/arena_block_pool.h"
 #include "util/random.h"
 
 namespace nacre {
@@ -148,6 +149,71 @@ TEST(ArenaTest, SeveralThreads) {
   std::vector<Piece> all;
   for (const auto& pieces : of_thread) all.insert(all.end(), pieces.begin(), pieces.end());
   ExpectIntact(all);
+}
+
+/// What an arena takes in chunks before it takes blocks.
+constexpr size_t kSmallBytes = 4 * ConcurrentArena::kChunkSize;
+
+/// The first address of a block of an empty arena.
+char* FirstOfABlock(ConcurrentArena* arena) {
+  bool new_chunk = false;
+  while (arena->MemoryUsage() < kSmallBytes)
+    arena->Allocate(ConcurrentArena::kChunkSize / 4, &new_chunk);
+  char* piece = nullptr;
+  for (new_chunk = false; !new_chunk;)
+    piece = arena->Allocate(ConcurrentArena::kChunkSize / 4, &new_chunk);
+  return piece;
+}
+
+TEST(ArenaBlockPoolTest, ASmallArenaTakesNoBlock) {
+  const auto pool = std::make_shared<ArenaBlockPool>(ArenaBlockPool::kBlockSize);
+  {
+    ConcurrentArena arena(pool);
+    bool new_chunk = false;
+    // The last chunk is as large as they get.
+    while (arena.MemoryUsage() < kSmallBytes - ConcurrentArena::kChunkSize) {
+      arena.Allocate(8, &new_chunk);
+    }
+  }
+  EXPECT_EQ(0U, pool->FreeBytes());
+}
+
+TEST(ArenaBlockPoolTest, BlocksServeAgainUpToTheBound) {
+  constexpr size_t kBlock = ArenaBlockPool::kBlockSize;
+  const auto pool = std::make_shared<ArenaBlockPool>(2 * kBlock);
+  bool new_chunk = false;
+  char* first = nullptr;
+  {
+    ConcurrentArena arena(pool);
+    first = FirstOfABlock(&arena);
+    EXPECT_EQ(0U, pool->FreeBytes());
+  }
+  EXPECT_EQ(kBlock, pool->FreeBytes());
+  {
+    ConcurrentArena arena(pool);
+    EXPECT_EQ(first, FirstOfABlock(&arena));
+    EXPECT_EQ(0U, pool->FreeBytes());
+    // Three more blocks, and one of another size, which the pool does not keep.
+    while (arena.MemoryUsage() < 4 * kBlock + kSmallBytes) arena.Allocate(32 << 10, &new_chunk);
+    arena.Allocate(kBlock / 2, &new_chunk);
+  }
+  EXPECT_EQ(2 * kBlock, pool->FreeBytes());
+}
+
+TEST(ArenaBlockPoolTest, ArenasOfSeveralThreadsShareIt) {
+  const uint64_t seed = TestSeed(312);
+  const auto pool = std::make_shared<ArenaBlockPool>(4 * ArenaBlockPool::kBlockSize);
+  std::vector<std::thread> threads;
+  for (uint64_t t = 0; t < 4; ++t) {
+    threads.emplace_back([&, t] {
+      for (uint64_t round = 0; round < 10; ++round) {
+        ConcurrentArena arena(pool);
+        ExpectIntact(TakePieces(&arena, seed + 10 * t + round, 500, 13));
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_LE(pool->FreeBytes(), 4 * ArenaBlockPool::kBlockSize);
 }
 
 }  // namespace

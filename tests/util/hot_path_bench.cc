@@ -5,14 +5,12 @@
 
 #include <memory>
 #include <string>
-#include <utility>
-#include <vector>
 
 #include "util/codes/crc32c.h"
 #include "util/hash.h"
 #include "util/histogram.h"
 #include "util/memory/arena.h"
-#include "util/memory/arena_block.h"
+#include "util/memory/arena_block_pool.h"
 #include "util/random.h"
 #include "util/thread_index.h"
 #include "util/threads/epoch.h"
@@ -41,28 +39,8 @@ void BM_EpochRetire(benchmark::State& state) {
 }
 BENCHMARK(BM_EpochRetire);
 
-/// Blocks that have been used before, as most are in a database.
-class UsedBlocks final : public ArenaBlockSource {
- public:
-  ArenaBlock Take() override {
-    if (free_.empty()) return ArenaBlock(kBlockSize);
-    ArenaBlock block = std::move(free_.back());
-    free_.pop_back();
-    return block;
-  }
-  void Return(std::vector<ArenaBlock>* blocks) override {
-    for (ArenaBlock& block : *blocks) {
-      if (block.size() == kBlockSize) free_.push_back(std::move(block));
-    }
-    blocks->clear();
-  }
-
- private:
-  std::vector<ArenaBlock> free_;
-};
-
 void BM_ArenaAllocate(benchmark::State& state) {
-  const auto blocks = std::make_shared<UsedBlocks>();
+  const auto blocks = std::make_shared<ArenaBlockPool>(64 << 20);
   auto arena = std::make_unique<ConcurrentArena>(blocks);
   bool new_chunk = false;
   for (auto _ : state) {

@@ -23,11 +23,11 @@
 #include <thread>
 #include <vector>
 
-#include "db/memtable/arena_block_pool.h"
 #include "db/memtable/memtable.h"
 #include "table/iterator/internal_iterator.h"
 #include "util/coding.h"
 #include "util/hash.h"
+#include "util/memory/arena_block_pool.h"
 #include "util/random.h"
 
 namespace nacre {

@@ -17,11 +17,11 @@
 #include <thread>
 #include <vector>
 
-#include "db/memtable/arena_block_pool.h"
 #include "table/iterator/internal_iterator.h"
 #include "tests/support/seed.h"
 #include "util/hash.h"
 #include "util/memory/arena.h"
+#include "util/memory/arena_block_pool.h"
 #include "util/random.h"
 
 namespace nacre {

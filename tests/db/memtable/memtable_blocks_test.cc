@@ -2,7 +2,7 @@
 // to be asked for are made ready, no more. Method: arenas that take blocks, and blocks taken one by
 // one; what the kernel says of their pages.
 
-#include "db/memtable/arena_block_pool.h"
+#include "db/memtable/memtable_blocks.h"
 
 #include <gtest/gtest.h>
 #include <sys/mman.h>
@@ -34,44 +34,9 @@ char* FirstOfABlock(ConcurrentArena* arena) {
   return piece;
 }
 
-TEST(ArenaBlockPoolTest, ASmallArenaTakesNoBlock) {
-  const auto pool = std::make_shared<ArenaBlockPool>(ArenaBlockPool::kBlockSize);
-  {
-    ConcurrentArena arena(pool);
-    bool new_chunk = false;
-    // The last chunk is as large as they get.
-    while (arena.MemoryUsage() < kSmallBytes - ConcurrentArena::kChunkSize) {
-      arena.Allocate(8, &new_chunk);
-    }
-  }
-  EXPECT_EQ(0U, pool->FreeBytes());
-}
-
-TEST(ArenaBlockPoolTest, BlocksServeAgainUpToTheBound) {
-  constexpr size_t kBlock = ArenaBlockPool::kBlockSize;
-  const auto pool = std::make_shared<ArenaBlockPool>(2 * kBlock);
-  bool new_chunk = false;
-  char* first = nullptr;
-  {
-    ConcurrentArena arena(pool);
-    first = FirstOfABlock(&arena);
-    EXPECT_EQ(0U, pool->FreeBytes());
-  }
-  EXPECT_EQ(kBlock, pool->FreeBytes());
-  {
-    ConcurrentArena arena(pool);
-    EXPECT_EQ(first, FirstOfABlock(&arena));
-    EXPECT_EQ(0U, pool->FreeBytes());
-    // Three more blocks, and one of another size, which the pool does not keep.
-    while (arena.MemoryUsage() < 4 * kBlock + kSmallBytes) arena.Allocate(32 << 10, &new_chunk);
-    arena.Allocate(kBlock / 2, &new_chunk);
-  }
-  EXPECT_EQ(2 * kBlock, pool->FreeBytes());
-}
-
-TEST(ArenaBlockPoolTest, ArenasOfSeveralThreadsShareIt) {
-  constexpr size_t kBlock = ArenaBlockPool::kBlockSize;
-  const auto pool = std::make_shared<ArenaBlockPool>(4 * kBlock, 8 * kBlock);
+TEST(MemTableBlocksTest, ArenasOfSeveralThreadsShareIt) {
+  constexpr size_t kBlock = MemTableBlocks::kBlockSize;
+  const auto pool = std::make_shared<MemTableBlocks>(4 * kBlock, 8 * kBlock);
   std::vector<std::thread> threads;
   for (int t = 0; t < 4; ++t) {
     threads.emplace_back([&pool, t] {
@@ -95,7 +60,7 @@ TEST(ArenaBlockPoolTest, ArenasOfSeveralThreadsShareIt) {
 }
 
 /// Whether it came to that within a minute.
-bool ComesToBeFree(const ArenaBlockPool& pool, size_t bytes) {
+bool ComesToBeFree(const MemTableBlocks& pool, size_t bytes) {
   const auto deadline = std::chrono::steady_clock::now() + std::chrono::minutes(1);
   while (pool.FreeBytes() != bytes) {
     if (std::chrono::steady_clock::now() > deadline) return false;
@@ -111,9 +76,9 @@ bool IsResident(const ArenaBlock& block) {
   return std::all_of(pages.begin(), pages.end(), [](unsigned char page) { return page & 1; });
 }
 
-TEST(ArenaBlockPoolTest, MakesBlocksReadyUntilAsManyAreThereAsExpected) {
-  constexpr size_t kBlock = ArenaBlockPool::kBlockSize;
-  ArenaBlockPool pool(8 * kBlock, 5 * kBlock);
+TEST(MemTableBlocksTest, MakesBlocksReadyUntilAsManyAreThereAsExpected) {
+  constexpr size_t kBlock = MemTableBlocks::kBlockSize;
+  MemTableBlocks pool(8 * kBlock, 5 * kBlock);
   EXPECT_EQ(0U, pool.FreeBytes());
   std::vector<ArenaBlock> blocks;
   blocks.push_back(pool.Take());
@@ -133,9 +98,9 @@ TEST(ArenaBlockPoolTest, MakesBlocksReadyUntilAsManyAreThereAsExpected) {
   EXPECT_EQ(6 * kBlock, pool.FreeBytes());
 }
 
-TEST(ArenaBlockPoolTest, MakesNoMoreReadyThanItMayKeep) {
-  constexpr size_t kBlock = ArenaBlockPool::kBlockSize;
-  ArenaBlockPool pool(kBlock, 8 * kBlock);
+TEST(MemTableBlocksTest, MakesNoMoreReadyThanItMayKeep) {
+  constexpr size_t kBlock = MemTableBlocks::kBlockSize;
+  MemTableBlocks pool(kBlock, 8 * kBlock);
   std::vector<ArenaBlock> blocks;
   blocks.push_back(pool.Take());
   ASSERT_TRUE(ComesToBeFree(pool, kBlock));
@@ -143,10 +108,10 @@ TEST(ArenaBlockPoolTest, MakesNoMoreReadyThanItMayKeep) {
   EXPECT_EQ(kBlock, pool.FreeBytes());
 }
 
-TEST(ArenaBlockPoolTest, MayEndWhileItMakesBlocksReady) {
-  constexpr size_t kBlock = ArenaBlockPool::kBlockSize;
+TEST(MemTableBlocksTest, MayEndWhileItMakesBlocksReady) {
+  constexpr size_t kBlock = MemTableBlocks::kBlockSize;
   for (int round = 0; round < 10; ++round) {
-    const auto pool = std::make_shared<ArenaBlockPool>(4 * kBlock, 8 * kBlock);
+    const auto pool = std::make_shared<MemTableBlocks>(4 * kBlock, 8 * kBlock);
     ConcurrentArena arena(pool);
     FirstOfABlock(&arena);
   }
