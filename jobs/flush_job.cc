@@ -1,6 +1,7 @@
 #include "jobs/flush_job.h"
 
 #include <memory>
+#include <utility>
 
 #include "jobs/log_updates.h"
 #include "util/clock.h"
@@ -9,9 +10,10 @@
 namespace nacre::pool {
 
 Status RunFlush(const FlushJob& job, const JobPlugins& plugins, TableStore* store,
-                const std::atomic<bool>* cancelled, CompactionResult* result) try {
+                const std::atomic<bool>* cancelled, std::shared_ptr<ArenaBlockSource> blocks,
+                CompactionResult* result) try {
   const uint64_t cpu_start = ThreadCpuNanos();
-  LogUpdates updates(job, plugins.comparator);
+  LogUpdates updates(job, plugins.comparator, std::move(blocks));
   NACRE_RETURN_IF_ERROR(updates.Load(store, cancelled));
   const std::unique_ptr<InternalIterator> input = updates.NewIterator();
   NACRE_RETURN_IF_ERROR(

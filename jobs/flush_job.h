@@ -2,6 +2,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <memory>
 #include <vector>
 
 #include "jobs/compaction_job.h"
@@ -9,6 +10,7 @@
 #include "nacre/status.h"
 #include "table/format/internal_key.h"
 #include "table/format/placement.h"
+#include "util/memory/arena_block_pool.h"
 
 namespace nacre::pool {
 
@@ -37,8 +39,10 @@ struct FlushJob {
 
 /// Runs `job` through the merge kernel over updates from the log. Copies in local memory are read
 /// there, others from their nodes. `Corruption` naming segment, offset and node where a record is
-/// not as the owner wrote it: stamp, checksum and sequences are looked at.
+/// not as the owner wrote it: stamp, checksum and sequences are looked at. `blocks`:
+/// memory for the updates, as for an arena.
 Status RunFlush(const FlushJob& job, const JobPlugins& plugins, TableStore* store,
-                const std::atomic<bool>* cancelled, CompactionResult* result);
+                const std::atomic<bool>* cancelled, std::shared_ptr<ArenaBlockSource> blocks,
+                CompactionResult* result);
 
 }  // namespace nacre::pool

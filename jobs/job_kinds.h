@@ -56,10 +56,10 @@ struct JobKind<CompactionJob> {
   static std::vector<ExtentAddr> Outputs(const CompactionJob& job) { return OutputsOf(job); }
   static std::vector<ExtentAddr> LocalInputs(const CompactionJob&, NodeId) { return {}; }
   static Status Run(CompactionJob* job, const JobPlugins& plugins, const WriteKeys* keys,
-                    TableStore* store, const std::atomic<bool>* cancelled,
+                    const JobPeers& peers, const std::atomic<bool>* cancelled,
                     CompactionResult* result) {
     job->write_keys = keys;
-    return RunCompaction(*job, plugins, store, cancelled, result);
+    return RunCompaction(*job, plugins, peers.store.get(), cancelled, result);
   }
   static void Count(const Status& status, const CompactionResult& result, JobCounters* counters) {
     if (!status.ok()) return Add(1, &counters->compactions_failed);
@@ -92,10 +92,10 @@ struct JobKind<FlushJob> {
     return extents;
   }
   static Status Run(FlushJob* job, const JobPlugins& plugins, const WriteKeys* keys,
-                    TableStore* store, const std::atomic<bool>* cancelled,
+                    const JobPeers& peers, const std::atomic<bool>* cancelled,
                     CompactionResult* result) {
     job->merge.write_keys = keys;
-    return RunFlush(*job, plugins, store, cancelled, result);
+    return RunFlush(*job, plugins, peers.store.get(), cancelled, peers.blocks, result);
   }
   static void Count(const Status& status, const CompactionResult& result, JobCounters* counters) {
     if (!status.ok()) return;
@@ -127,10 +127,11 @@ struct JobKind<RebuildJob> {
     return extents;
   }
   static std::vector<ExtentAddr> LocalInputs(const RebuildJob&, NodeId) { return {}; }
-  static Status Run(RebuildJob* job, const JobPlugins&, const WriteKeys* keys, TableStore* store,
-                    const std::atomic<bool>* cancelled, RebuildResult* result) {
+  static Status Run(RebuildJob* job, const JobPlugins&, const WriteKeys* keys,
+                    const JobPeers& peers, const std::atomic<bool>* cancelled,
+                    RebuildResult* result) {
     job->write_keys = keys;
-    return RunRebuild(*job, store, cancelled, result);
+    return RunRebuild(*job, peers.store.get(), cancelled, result);
   }
   static void Count(const Status&, const RebuildResult& result, JobCounters* counters) {
     Add(result.bytes_written, &counters->rebuilt_bytes);
@@ -154,9 +155,9 @@ struct JobKind<ScrubJob> {
     for (const ScrubFragment& fragment : job.fragments) extents.push_back(fragment.extent);
     return extents;
   }
-  static Status Run(ScrubJob* job, const JobPlugins&, const WriteKeys*, TableStore* store,
+  static Status Run(ScrubJob* job, const JobPlugins&, const WriteKeys*, const JobPeers& peers,
                     const std::atomic<bool>* cancelled, ScrubResult* result) {
-    return RunScrub(*job, *store, cancelled, result);
+    return RunScrub(*job, *peers.store, cancelled, result);
   }
   static void Count(const Status&, const ScrubResult& result, JobCounters* counters) {
     Add(result.bytes, &counters->scrubbed_bytes);

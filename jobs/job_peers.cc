@@ -42,6 +42,7 @@ Status JobPeersCache::Get(const PeersKey& key, std::shared_ptr<JobPeers>* peers)
   options.connect_all = false;
   options.nodes_join = false;
   auto made = std::make_shared<JobPeers>();
+  made->blocks = blocks_;
   LocalMemory local = local_;
   local.node = key.self;
   rdma::Device* device = device_;

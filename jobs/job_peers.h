@@ -13,6 +13,7 @@
 #include "pool/store/table_store.h"
 #include "rdma/transport.h"
 #include "util/clock.h"
+#include "util/memory/arena_block_pool.h"
 #include "util/mutex.h"
 
 namespace nacre::pool {
@@ -24,6 +25,8 @@ struct JobPeers {
   std::unique_ptr<rdma::MemoryRegion> region;  ///< The node's memory, as `device` knows it.
   std::unique_ptr<PoolClient> client;
   std::unique_ptr<TableStore> store;  ///< Ends before the client.
+  /// Memory that jobs of all pools need while they run.
+  std::shared_ptr<ArenaBlockSource> blocks;
 };
 
 /// One of the nodes that a job's owner reaches.
@@ -58,6 +61,8 @@ class JobPeersCache {
 
  private:
   static constexpr size_t kMaxPools = 16;
+  /// Kept between jobs: what a flush takes for the keys of a MemTable of the usual size, and more.
+  static constexpr size_t kKeptBytes = 32 << 20;
   struct Entry {
     PeersKey key;
     std::shared_ptr<JobPeers> peers;
@@ -69,6 +74,7 @@ class JobPeersCache {
   const rdma::DeviceOptions options_;
   Clock* const clock_;
   const LocalMemory local_;
+  const std::shared_ptr<ArenaBlockSource> blocks_ = std::make_shared<ArenaBlockPool>(kKeptBytes);
   Mutex mutex_;
   std::list<Entry> entries_ GUARDED_BY(mutex_);  ///< Most recently used first.
 };

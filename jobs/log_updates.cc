@@ -16,9 +16,13 @@
 namespace nacre::pool {
 namespace {
 
-/// How far ahead updates are asked for, which lie in the order of the log, and how much of each.
+/// How far ahead values are asked for, which lie in the order of the log, and how much of each.
+/// Updates, with their keys, are asked for as far ahead of these.
 constexpr size_t kAhead = 8;
-constexpr size_t kLinesAhead = 3;
+constexpr size_t kUpdateBytesAhead = 2 * 64;
+constexpr size_t kValueBytesAhead = 8 * 64;
+/// Below this a value is copied with its key: a few bytes more cost less than a line elsewhere.
+constexpr size_t kLeastInPlace = 128;
 
 uint64_t PrefixOf(const UpdateOrder& order, const std::optional<std::string>& bound) {
   return bound.has_value() ? order.Ref(0, *bound, Slice()).prefix : 0;
@@ -30,7 +34,8 @@ class UpdateIterator : public InternalIterator {
       : order_(order), sorted_(sorted), index_(sorted.size()) {}
 
   void SeekToFirst() override {
-    for (size_t i = 0; i < kAhead; ++i) Prefetch(i);
+    for (size_t i = 0; i < 2 * kAhead; ++i) PrefetchUpdate(i);
+    for (size_t i = 0; i < kAhead; ++i) PrefetchValue(i);
     Show(0);
   }
   void SeekToLast() override { Show(sorted_.size() - 1); }
@@ -46,7 +51,8 @@ class UpdateIterator : public InternalIterator {
  private:
   void NextRun() override {
     Show(index_ + 1);
-    Prefetch(index_ + kAhead);
+    PrefetchUpdate(index_ + 2 * kAhead);
+    PrefetchValue(index_ + kAhead);
   }
   void PrevRun() override { Show(index_ - 1); }
   /// Before the first is beyond the end.
@@ -57,10 +63,14 @@ class UpdateIterator : public InternalIterator {
     entry_ = {update.key(), update.tag, update.value()};
     ShowOne(&entry_);
   }
-  void Prefetch(size_t i) const {
+  void PrefetchUpdate(size_t i) const {
     if (i >= sorted_.size()) return;
-    const char* const update = reinterpret_cast<const char*>(sorted_[i].update);
-    PrefetchLines(update, kLinesAhead * 64);
+    PrefetchLines(reinterpret_cast<const char*>(sorted_[i].update), kUpdateBytesAhead);
+  }
+  void PrefetchValue(size_t i) const {
+    if (i >= sorted_.size()) return;
+    const Slice value = sorted_[i].update->value();
+    PrefetchLines(value.data(), std::min(value.size(), kValueBytesAhead));
   }
   size_t LowerBound(const Slice& internal_key) const {
     const UpdateRef target =
@@ -79,12 +89,14 @@ class UpdateIterator : public InternalIterator {
 
 }  // namespace
 
-LogUpdates::LogUpdates(const FlushJob& job, const Comparator* comparator)
+LogUpdates::LogUpdates(const FlushJob& job, const Comparator* comparator,
+                       std::shared_ptr<ArenaBlockSource> blocks)
     : job_(job),
       comparator_(comparator),
       order_(comparator),
       begin_prefix_(PrefixOf(order_, job.merge.begin)),
-      end_prefix_(PrefixOf(order_, job.merge.end)) {}
+      end_prefix_(PrefixOf(order_, job.merge.end)),
+      arena_(std::move(blocks)) {}
 
 Status LogUpdates::Load(TableStore* store, const std::atomic<bool>* cancelled) {
   cancelled_ = cancelled;
@@ -104,6 +116,7 @@ Status LogUpdates::LoadPart(const LogPart& part, TableStore* store) {
     if (source.bytes == nullptr) continue;
     source.await = [](uint64_t) { return Status::OK(); };
     source.node = copy.start.node;
+    source.stays = true;
     return ReadPart(part, source);
   }
   if (reader_ == nullptr)
@@ -167,11 +180,12 @@ Status LogUpdates::TakeRecord(const LogPart& part, const Source& source, uint64_
   if (record.first < job_.first || record.first + record.count - 1 > job_.last) {
     return damaged("a record of two MemTables");
   }
-  if (Status s = TakeUpdates(record); !s.ok()) return damaged(s.message());
+  const char* const lasting = source.stays ? source.bytes + offset + kLogRecordHead : nullptr;
+  if (Status s = TakeUpdates(record, lasting); !s.ok()) return damaged(s.message());
   return Status::OK();
 }
 
-Status LogUpdates::TakeUpdates(const LogRecord& record) {
+Status LogUpdates::TakeUpdates(const LogRecord& record, const char* lasting) {
   SequenceNumber sequence = record.first;
   bool has_range_deletions = false;
   NACRE_RETURN_IF_ERROR(ForEachEncodedUpdate(
@@ -181,23 +195,25 @@ Status LogUpdates::TakeUpdates(const LogRecord& record) {
         if (family != job_.merge.family) return;
         has_range_deletions |= type == ValueType::kRangeDeletion;
         const UpdateRef update = order_.Ref(PackTag(of_update, type), key, value);
-        if (InRange(update)) Keep(update);
+        if (!InRange(update)) return;
+        const bool in_place = lasting != nullptr && value.size() >= kLeastInPlace;
+        Keep(update, in_place ? lasting + (value.data() - record.payload.data()) : nullptr);
       }));
   if (!has_range_deletions) return Status::OK();
   return Status::Corruption("a range deletion, which its owner has to flush");
 }
 
-void LogUpdates::Keep(const UpdateRef& update) {
+void LogUpdates::Keep(const UpdateRef& update, const char* lasting_value) {
   bool new_chunk = false;
-  char* const at =
-      arena_.Allocate(sizeof(UpdateRef) + update.key_size + update.value_size, &new_chunk);
+  const size_t copied = lasting_value == nullptr ? update.value_size : 0;
+  char* const at = arena_.Allocate(sizeof(UpdateRef) + update.key_size + copied, &new_chunk);
   char* const key = at + sizeof(UpdateRef);
   char* const value = key + update.key_size;
   if (update.key_size > 0) std::memcpy(key, update.key_data, update.key_size);
-  if (update.value_size > 0) std::memcpy(value, update.value_data, update.value_size);
+  if (copied > 0) std::memcpy(value, update.value_data, copied);
   auto* const kept = new (at) UpdateRef(update);
   kept->key_data = key;
-  kept->value_data = value;
+  kept->value_data = lasting_value == nullptr ? value : lasting_value;
   sorted_.push_back({.prefix = kept->prefix, .update = kept});
 }
 

@@ -20,14 +20,19 @@
 
 namespace nacre::pool {
 
-/// The updates that a flush takes from the log, sorted. Records are copied before they are checked:
-/// the log's memory is its owner's, which may write there at any time.
+/// The updates that a flush takes from the log, sorted. Records are copied before they are checked,
+/// and keys, which are compared, are kept in the copy: the log's memory is its owner's, which may
+/// write there at any time. Values of some length stay where they are if that is in local memory:
+/// an owner that keeps a job writes no record a second time, and what becomes of a job that was
+/// given up is looked at by nobody. So a flush needs no fresh memory of the size of what it writes,
+/// whose pages the kernel would have to clear.
 ///
 /// Thread safety: none.
 class LogUpdates {
  public:
-  /// Both outlive this.
-  LogUpdates(const FlushJob& job, const Comparator* comparator);
+  /// Job and comparator outlive this. `blocks`: as for an arena.
+  LogUpdates(const FlushJob& job, const Comparator* comparator,
+             std::shared_ptr<ArenaBlockSource> blocks);
 
   /// Reads the log and sorts. Errors as RunFlush.
   Status Load(TableStore* store, const std::atomic<bool>* cancelled);
@@ -40,6 +45,7 @@ class LogUpdates {
     const char* bytes = nullptr;
     std::function<Status(uint64_t)> await;
     NodeId node = kNoNode;
+    bool stays = false;  ///< The bytes are there as long as the job runs.
   };
 
   Status LoadPart(const LogPart& part, TableStore* store);
@@ -47,9 +53,10 @@ class LogUpdates {
   /// The record at `offset`. `*bytes`: it takes.
   Status TakeRecord(const LogPart& part, const Source& source, uint64_t offset, uint32_t stamp,
                     uint64_t* bytes);
-  /// Keeps those updates of the record that are wanted.
-  Status TakeUpdates(const LogRecord& record);
-  void Keep(const UpdateRef& update);
+  /// Keeps those updates of the record that are wanted. `lasting`: the bytes that its payload is a
+  /// copy of, if they stay; else null.
+  Status TakeUpdates(const LogRecord& record, const char* lasting);
+  void Keep(const UpdateRef& update, const char* lasting_value);
   bool InRange(const UpdateRef& update) const;
 
   const FlushJob& job_;
@@ -60,7 +67,7 @@ class LogUpdates {
   const std::atomic<bool>* cancelled_ = nullptr;
   std::unique_ptr<PoolReader> reader_;  ///< Made when a copy has to be read from another node.
   std::vector<char> record_;            ///< A copy of that at hand.
-  ConcurrentArena arena_;               ///< Updates, each with key and value behind it.
+  ConcurrentArena arena_;  ///< Updates, each with the key behind it, and the value unless it stays.
   std::vector<UpdateItem> sorted_;
 };
 

@@ -42,7 +42,7 @@ class NodeJobOf : public NodeJob {
     return extents;
   }
   Status Run(JobPeers* peers) override {
-    return Kind::Run(&job_, plugins_, &write_keys(), peers->store.get(), cancelled(), &result_);
+    return Kind::Run(&job_, plugins_, &write_keys(), *peers, cancelled(), &result_);
   }
   void Count(JobCounters* counters) const override { Kind::Count(status, result_, counters); }
   void FillReply(control::Reply* reply) const override {

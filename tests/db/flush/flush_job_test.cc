@@ -310,7 +310,8 @@ TEST_F(FlushJobTest, EndsWhenItIsCancelled) {
   EXPECT_TRUE(status.IsAborted() || status.ok()) << status.ToString();
   pool::JobPlugins plugins;
   plugins.comparator = BytewiseComparator();
-  EXPECT_TRUE(pool::RunFlush(job, plugins, store_.get(), &cancelled, &result).IsAborted());
+  EXPECT_TRUE(pool::RunFlush(job, plugins, store_.get(), &cancelled, /*blocks=*/nullptr, &result)
+                  .IsAborted());
 }
 
 }  // namespace
