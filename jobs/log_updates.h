@@ -23,9 +23,9 @@ namespace nacre::pool {
 /// The updates that a flush takes from the log, sorted. Records are copied before they are checked,
 /// and keys, which are compared, are kept in the copy: the log's memory is its owner's, which may
 /// write there at any time. Values of some length stay where they are if that is in local memory:
-/// an owner that keeps a job writes no record a second time, and what becomes of a job that was
-/// given up is looked at by nobody. So a flush needs no fresh memory of the size of what it writes,
-/// whose pages the kernel would have to clear.
+/// an owner that waits for a job writes no record a second time, and one that has given it up does
+/// not look at what it made. So a flush needs no fresh memory of the size of what it writes, whose
+/// pages the kernel would have to clear.
 ///
 /// Thread safety: none.
 class LogUpdates {

@@ -71,6 +71,9 @@ struct AsyncDBImpl::Write final : Operation {
   void Recycle() override { delete this; }
   void TakeResult() override { owner->EndWrite(this); }
 
+  WriteOptions options;
+  WriteBatch* batch = nullptr;
+  StartedWrite started;
   bool whole = false;  ///< The thread does all of it, and counts it.
   uint64_t updates = 0;
   uint64_t bytes = 0;
@@ -248,6 +251,7 @@ void AsyncDBImpl::Wake() {
 }
 
 void AsyncDBImpl::Turn() {
+  if (!fresh_writes_.empty()) BeginWrites();
   EpochDomain::Guard guard(&db_.context->epochs);
   TakeArrived();
   if (any_finished_.load(std::memory_order_relaxed)) [[unlikely]]
@@ -367,32 +371,55 @@ void AsyncDBImpl::LeaveToThread(Read* read) {
 }
 
 AsyncStatus AsyncDBImpl::WriteAsync(const WriteOptions& options, WriteBatch* updates) {
-  auto* const write = new Write(this);
-  ++under_way_;
   if (write_thread_ == nullptr) write_thread_ = NewThreadPool(1, "nacre-async-w");
-  StartedWrite started;
+  auto* const write = new Write(this);
+  write->options = options;
+  write->batch = updates;
   write->start_nanos = StartOfCount();
+  ++under_way_;
+  // Not begun here: until it is finished other writes wait for it, perhaps those of this coroutine
+  // that do not go through this object.
+  fresh_writes_.push_back(write);
+  Wake();
+  return AsyncStatus(write);
+}
+
+void AsyncDBImpl::BeginWrites() {
+  auto begun = std::make_shared<std::vector<Write*>>();
+  begun->reserve(fresh_writes_.size());
+  bool unsent = false;
+  size_t next = 0;
   // While anything waits to be begun all others wait behind it: a write that has begun must end
   // soon, and would not behind one that waits for a stall to pass.
-  write->whole = whole_writes_ > 0 || !db_.writes->Start(options, updates, &started);
-  if (write->whole) {
-    ++whole_writes_;
-    write_thread_->Schedule([this, write, options, updates] {
-      write->status_ = db_.writes->Write(options, updates);
-      Finished(write);
-    });
-  } else {
+  for (; next < fresh_writes_.size() && whole_writes_ == 0; ++next) {
+    Write* const write = fresh_writes_[next];
+    if (!db_.writes->Start(write->options, write->batch, &write->started)) break;
     // A batch that was refused or is empty is not counted, as by Write.
-    write->updates = started.ticket.count;
-    write->bytes = write->updates > 0 ? updates->GetDataSize() : 0;
-    write->logged = db_.writes->IsLogged(options);
-    write_thread_->Schedule([this, write, options, started] {
-      write->status_ = db_.writes->Finish(options, started);
+    write->updates = write->started.ticket.count;
+    write->bytes = write->updates > 0 ? write->batch->GetDataSize() : 0;
+    write->logged = db_.writes->IsLogged(write->options);
+    unsent |= write->started.unsent;
+    begun->push_back(write);
+  }
+  if (unsent) db_.writes->SendStarted();
+  if (!begun->empty()) {
+    write_thread_->Schedule([this, begun] {
+      for (Write* write : *begun) {
+        write->status_ = db_.writes->Finish(write->options, write->started);
+        Finished(write);
+      }
+    });
+  }
+  for (; next < fresh_writes_.size(); ++next) {
+    Write* const write = fresh_writes_[next];
+    write->whole = true;
+    ++whole_writes_;
+    write_thread_->Schedule([this, write] {
+      write->status_ = db_.writes->Write(write->options, write->batch);
       Finished(write);
     });
   }
-  Wake();
-  return AsyncStatus(write);
+  fresh_writes_.clear();
 }
 
 void AsyncDBImpl::EndWrite(Write* write) {

@@ -24,6 +24,9 @@ namespace nacre {
 /// what was asked for since, and posts all reads that follow with one doorbell a node. So reads are
 /// batched by themselves, as many as there are coroutines that read.
 ///
+/// Writes are begun by the driver as well, all that were asked for since its last turn, and go out
+/// as one write to the log; a thread finishes them.
+///
 /// A read takes four steps at different times, with the memory that each needs on its way from the
 /// step before: call (filters of MemTables, buckets), first turn of the driver (lookup, post), the
 /// turn when the record has arrived (check, copy), resumption.
@@ -98,6 +101,8 @@ class AsyncDBImpl final : public AsyncDB {
   /// The rest is done by a thread that may wait.
   void LeaveToThread(Read* read);
   void EndRead(Read* read);
+  /// Begins the writes that were asked for since the last turn.
+  void BeginWrites();
   void EndWrite(Write* write);
   void End(Operation* operation, Status status);
   /// What threads have finished.
@@ -114,6 +119,7 @@ class AsyncDBImpl final : public AsyncDB {
   LoadsUnderWay<Read*> loads_;       ///< They are empty between turns.
   std::vector<Read*> free_reads_;
   std::vector<std::unique_ptr<Read>> reads_;  ///< All that were ever made.
+  std::vector<Write*> fresh_writes_;          ///< They were asked for since the last turn.
   size_t under_way_ = 0;
   size_t whole_writes_ = 0;  ///< Left to the thread as they are.
   bool driving_ = false;     ///< The driver is in the executor's queue.

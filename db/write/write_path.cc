@@ -65,7 +65,9 @@ Status WritePath::WriteOne(const WriteOptions& options, ColumnFamily* family, Va
     if (logged) {
       memtable->Prefetch(Hash64(key));  // It comes while the log takes the record.
       const EncodedUpdate update(type, family->id(), key, value);
-      NACRE_RETURN_IF_ERROR(Append(options, ticket, update.parts(), &position));
+      NACRE_RETURN_IF_ERROR(Append(ticket, update.parts(), &position));
+      // It travels while the MemTable takes it.
+      if (AwaitsLog(options)) log_->Start();
     }
     if (!logged && log_ != nullptr) memtable->NoteUnlogged();
     bool new_chunk = false;
@@ -92,18 +94,15 @@ Status WritePath::WriteOne(const WriteOptions& options, ColumnFamily* family, Va
   return StatusOfException();
 }
 
-Status WritePath::Append(const WriteOptions& options, const WriteSequencer::Ticket& ticket,
-                         std::span<const Slice> updates, uint64_t* position) {
+Status WritePath::Append(const WriteSequencer::Ticket& ticket, std::span<const Slice> updates,
+                         uint64_t* position) {
   const PerfTimer timer(&PerfContext::write_wal_time);
   const SequenceNumber last = ticket.first + ticket.count - 1;
   Status status = CatchAll([&] {
     return log_->Append(last, ticket.first, static_cast<uint32_t>(ticket.count), updates, position);
   });
-  if (status.ok()) [[likely]] {
-    // It travels while the MemTable takes it.
-    if (AwaitsLog(options)) log_->Start();
+  if (status.ok()) [[likely]]
     return status;
-  }
   return context_.ExplainFailure(GiveUp(ticket, std::move(status)));
 }
 
@@ -163,7 +162,7 @@ Status WritePath::Write(const WriteOptions& options, WriteBatch* updates) try {
   const bool stalled = controller_->stall() != Stall::kNone;
   const bool deletes = stalled && DeletesOnly(*updates);  // Which takes a look at all of them.
   NACRE_RETURN_IF_ERROR(controller_->Admit(options, updates->GetDataSize(), deletes));
-  Status status = Finish(options, InsertBatch(options, *updates, families.get()));
+  Status status = Finish(options, InsertBatch(options, *updates, families.get(), /*send=*/true));
   if (context_.options.statistics != nullptr) [[unlikely]] {
     CountWrite(context_.options.statistics.get(), context_.clock, start, status, updates->Count(),
                updates->GetDataSize(), IsLogged(options));
@@ -179,7 +178,7 @@ bool WritePath::Start(const WriteOptions& options, WriteBatch* updates, StartedW
   if (!started->status.ok() || updates->Count() == 0) return true;
   if (controller_->stall() != Stall::kNone) return false;
   if (unsettled_.any()) return false;
-  *started = InsertBatch(options, *updates, families.get());
+  *started = InsertBatch(options, *updates, families.get(), /*send=*/false);
   return true;
 } catch (...) {
   started->status = StatusOfException();
@@ -187,7 +186,7 @@ bool WritePath::Start(const WriteOptions& options, WriteBatch* updates, StartedW
 }
 
 StartedWrite WritePath::InsertBatch(const WriteOptions& options, const WriteBatch& updates,
-                                    const ColumnFamilySet* families) {
+                                    const ColumnFamilySet* families, bool send) {
   StartedWrite started;
   const bool logged = IsLogged(options);
   if (logged) started.status = Settle();
@@ -203,8 +202,10 @@ StartedWrite WritePath::InsertBatch(const WriteOptions& options, const WriteBatc
     if (logged) {
       Slice encoded(updates.Data());
       encoded.remove_prefix(kWriteBatchHeader);
-      started.status = Append(options, started.ticket, {&encoded, 1}, &started.position);
+      started.status = Append(started.ticket, {&encoded, 1}, &started.position);
       if (!started.status.ok()) return started;
+      started.unsent = AwaitsLog(options) && !send;
+      if (AwaitsLog(options) && send) log_->Start();
     }
     touched = true;
     InsertUpdates(updates, families, logged, &started);

@@ -52,8 +52,12 @@ class WritePath {
   Status WriteOne(const WriteOptions& options, ColumnFamily* family, ValueType type,
                   const Slice& key, const Slice& value);
   Status Write(const WriteOptions& options, WriteBatch* updates);
-  /// Write up to Finish, if nothing has to be waited for.
+  /// Write up to Finish, if nothing has to be waited for, save that the log keeps the record for
+  /// SendStarted: one write to the log can have the records of many batches. Finish must follow,
+  /// soon; it sends what was not.
   bool Start(const WriteOptions& options, WriteBatch* updates, StartedWrite* started);
+  /// Sends what the log has of writes that were started, and waits for nothing.
+  void SendStarted() { log_->Start(); }
   Status Finish(const WriteOptions& options, const StartedWrite& started);
 
   /// Returns once the log has all that was written before.
@@ -70,15 +74,16 @@ class WritePath {
   bool AwaitsLog(const WriteOptions& options) const {
     return !context_.options.manual_wal_flush || options.sync;
   }
-  /// A write's record goes into the log and, if it will be awaited, on its way; `*position` is
-  /// where it ends. A failure has ended the ticket.
-  Status Append(const WriteOptions& options, const WriteSequencer::Ticket& ticket,
-                std::span<const Slice> updates, uint64_t* position);
+  /// A write's record goes into the log; `*position` is where it ends. A failure has ended the
+  /// ticket.
+  Status Append(const WriteSequencer::Ticket& ticket, std::span<const Slice> updates,
+                uint64_t* position);
   /// Also answers the families that it is for, if there are others than the default one.
   Status CheckBatch(const WriteOptions& options, const WriteBatch* updates,
                     std::shared_ptr<const ColumnFamilySet>* families) const;
+  /// `send`: has the record go on its way before the MemTable takes the updates, if it is awaited.
   StartedWrite InsertBatch(const WriteOptions& options, const WriteBatch& updates,
-                           const ColumnFamilySet* families);
+                           const ColumnFamilySet* families, bool send);
   void InsertUpdates(const WriteBatch& updates, const ColumnFamilySet* families, bool logged,
                      StartedWrite* started);
   /// Ends a write that was appended at `position` of the log (0: it was not): awaits it there, and

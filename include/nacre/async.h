@@ -76,10 +76,11 @@ class [[nodiscard]] AsyncStatus {
 /// A database for coroutines: one thread has hundreds of reads on their way to the nodes and waits
 /// for none of them. `DB::NewAsyncDB` makes one for each executor.
 ///
-/// Operations begin within the call and go on whenever the executor has nothing older to do: while
-/// any is under way, there is something to resume. Those that need more than reads of records that
-/// arrive (an index that is not loaded, a lost node, a write's way to the log) are left to threads
-/// of this object, so that they hold up no other operation; connecting to a node is not.
+/// Reads begin within the call, writes when the executor has nothing older to do: all that were
+/// asked for by then, with one write to the log. Both go on whenever that is so: while any is under
+/// way, there is something to resume. Those that need more than reads of records that arrive (an
+/// index that is not loaded, a lost node, a write's way to the log) are left to threads of this
+/// object, so that they hold up no other operation; connecting to a node is not.
 ///
 /// Keys, values, batches and snapshots stay as they are until the operation has ended.
 ///

@@ -220,6 +220,52 @@ TEST_P(AsyncDBTest, WritersSeeTheirWritesAndBatchesAreWhole) {
   }
 }
 
+Task<void> WriteSmall(AsyncDB* async, size_t writer, size_t times) {
+  for (size_t i = 0; i < times; ++i) {
+    WriteBatch batch;
+    EXPECT_TRUE(IsOk(batch.Put("small" + std::to_string(writer), std::to_string(i))));
+    EXPECT_TRUE(IsOk(co_await async->WriteAsync({}, &batch)));
+  }
+}
+
+TEST_P(AsyncDBTest, WritesOfOneTurnGoToTheLogTogether) {
+  Open();
+  uint64_t before = 0;
+  ASSERT_TRUE(db_->GetIntProperty("nacre.log.writes", &before));
+  constexpr size_t kWriters = 50;
+  constexpr size_t kTimes = 20;
+  for (size_t i = 0; i < kWriters; ++i) loop_.Spawn(WriteSmall(async_.get(), i, kTimes));
+  loop_.Run();
+  uint64_t after = 0;
+  ASSERT_TRUE(db_->GetIntProperty("nacre.log.writes", &after));
+  // Coroutines run in step: as many turns as each of them writes times, or some more where the
+  // thread that finishes writes was overtaken.
+  EXPECT_LT(after - before, kWriters * kTimes / 4);
+  for (size_t i = 0; i < kWriters; ++i) {
+    std::string value;
+    ASSERT_TRUE(IsOk(db_->Get({}, "small" + std::to_string(i), &value)));
+    EXPECT_EQ(value, std::to_string(kTimes - 1));
+  }
+}
+
+Task<void> WriteThenBlock(AsyncDB* async, DB* db) {
+  WriteBatch batch;
+  EXPECT_TRUE(IsOk(batch.Put("later", "1")));
+  AsyncStatus write = async->WriteAsync({}, &batch);
+  // The write that was asked for has not begun, so this one does not wait for it.
+  EXPECT_TRUE(IsOk(db->Put({}, "sooner", "1")));
+  EXPECT_TRUE(IsOk(co_await std::move(write)));
+}
+
+TEST_P(AsyncDBTest, AWriteThatIsNotAwaitedYetHoldsNobodyUp) {
+  Open();
+  loop_.Spawn(WriteThenBlock(async_.get(), db_.get()));
+  loop_.Run();
+  std::string value;
+  EXPECT_TRUE(IsOk(db_->Get({}, "later", &value)));
+  EXPECT_TRUE(IsOk(db_->Get({}, "sooner", &value)));
+}
+
 Task<void> WriteLarge(AsyncDB* async, size_t from, size_t count) {
   for (size_t i = from; i < from + count; ++i) {
     WriteBatch batch;
