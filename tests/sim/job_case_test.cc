@@ -272,7 +272,7 @@ TEST(JobCaseTest, WhatAnOwnersCompactionHasGivenUpIsStoredOverNothing) {
       [](Scheduler* scheduler, Case* c) {
         return StopATarget(scheduler, c, OwnerWorks(c), "compaction.space-reserved", 150);
       },
-      4);
+      12);
 }
 
 /// Flushes are this process's, so what a node runs is a compaction, or a repair.
