@@ -82,26 +82,4 @@ void LogRing::FillLarge(uint64_t at, uint64_t generation,
   slot.end.store((at + kMinLogRecordBytes) | kLarge, std::memory_order_release);
 }
 
-bool LogRing::Finished(uint64_t at, Entry* entry) const {
-  const Slot& slot = SlotOf(at);
-  const uint64_t end = slot.end.load(std::memory_order_acquire);
-  if ((end & ~kLarge) <= at) return false;
-  entry->end = end & ~kLarge;
-  entry->generation = slot.generation;
-  entry->large = nullptr;
-  entry->bytes = entry->end - at;
-  if ((end & kLarge) != 0) [[unlikely]] {
-    std::memcpy(&entry->large, memory_->data() + (at & mask_), sizeof(entry->large));
-    entry->bytes = entry->large->bytes;
-  }
-  return true;
-}
-
-rdma::LocalBuffer LogRing::Contiguous(uint64_t from, uint64_t to) const {
-  const uint64_t start = from & mask_;
-  return {.data = memory_->data() + start,
-          .size = static_cast<uint32_t>(std::min(to - from, capacity() - start)),
-          .region = memory_.get()};
-}
-
 }  // namespace nacre

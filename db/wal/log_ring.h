@@ -1,8 +1,10 @@
 #pragma once
 
+#include <algorithm>
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <memory>
 #include <span>
 
@@ -101,5 +103,27 @@ class LogRing {
   alignas(64) std::atomic<uint64_t> reserved_{0};
   alignas(64) std::atomic<uint64_t> released_{0};
 };
+
+inline bool LogRing::Finished(uint64_t at, Entry* entry) const {
+  const Slot& slot = SlotOf(at);
+  const uint64_t end = slot.end.load(std::memory_order_acquire);
+  if ((end & ~kLarge) <= at) return false;
+  entry->end = end & ~kLarge;
+  entry->generation = slot.generation;
+  entry->large = nullptr;
+  entry->bytes = entry->end - at;
+  if ((end & kLarge) != 0) [[unlikely]] {
+    std::memcpy(&entry->large, memory_->data() + (at & mask_), sizeof(entry->large));
+    entry->bytes = entry->large->bytes;
+  }
+  return true;
+}
+
+inline rdma::LocalBuffer LogRing::Contiguous(uint64_t from, uint64_t to) const {
+  const uint64_t start = from & mask_;
+  return {.data = memory_->data() + start,
+          .size = static_cast<uint32_t>(std::min(to - from, capacity() - start)),
+          .region = memory_.get()};
+}
 
 }  // namespace nacre

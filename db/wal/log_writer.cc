@@ -241,7 +241,7 @@ Status LogWriter::PostLarge(const LogRing::Entry& entry) {
   return Status::OK();
 }
 
-Status LogWriter::Write(uint64_t offset, rdma::LocalBuffer bytes) {
+Status LogWriter::Write(uint64_t offset, const rdma::LocalBuffer& bytes) {
   Add(&writes_posted_, 1);
   return current_.extent->Write(offset, bytes, &last_ticket_);
 }

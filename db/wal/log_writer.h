@@ -215,7 +215,7 @@ class LogWriter {
   Status Post(const LogRing::Entry& first) REQUIRES(lead_) EXCLUDES(mutex_);
   Status PostRecords() REQUIRES(lead_);
   Status PostLarge(const LogRing::Entry& entry) REQUIRES(lead_);
-  Status Write(uint64_t offset, rdma::LocalBuffer bytes) REQUIRES(lead_);
+  Status Write(uint64_t offset, const rdma::LocalBuffer& bytes) REQUIRES(lead_);
   Status AwaitWrites() REQUIRES(lead_);
   /// Returns once no group is on its way. Ends the segment if that failed; the ring has its records
   /// for the next one.

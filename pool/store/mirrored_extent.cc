@@ -64,7 +64,7 @@ Status MirroredExtent::Open(Fabric* fabric, std::vector<ExtentAddr> replicas,
   return Status::OK();
 }
 
-Status MirroredExtent::Write(uint64_t offset, rdma::LocalBuffer from, uint64_t* ticket) {
+Status MirroredExtent::Write(uint64_t offset, const rdma::LocalBuffer& from, uint64_t* ticket) {
   NACRE_RETURN_IF_ERROR(failure_);
   if (lane_ == nullptr) return Status::InvalidArgument("the extent has given its connections up");
   if (from.size == 0 || offset > length_ || from.size > length_ - offset) {

@@ -47,7 +47,7 @@ class MirroredExtent {
   /// replica, with one doorbell a node. The bytes stay as they are until the write has ended; to
   /// memory that this process can store to it has ended when this returns.
   /// `*ticket` is one more than that of the write before; the first is 1.
-  Status Write(uint64_t offset, rdma::LocalBuffer from, uint64_t* ticket);
+  Status Write(uint64_t offset, const rdma::LocalBuffer& from, uint64_t* ticket);
   /// Takes completions. The highest ticket up to which every replica has all writes.
   uint64_t Poll();
   /// The same as far as is known without taking any.

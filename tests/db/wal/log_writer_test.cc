@@ -472,9 +472,9 @@ TEST_F(LogWriterTest, ALogThatGoesOnAfterAnotherIsReadWithIt) {
 // A takeover compares as much of a log's end as a ring of the usual size can have on its way.
 TEST_F(LogWriterTest, ALargerRingThanATakeoverKnowsIsRefused) {
   OpenLog(1, 1);
+  writer_->Close();  // Before the options: they are to be above all numbers that it gave.
   LogWriterOptions options = Options();
   options.ring_bytes = kLogRingBytes;
-  writer_->Close();
   OpenWriter(options);
   options = Options();
   options.ring_bytes = kLogRingBytes + 1;
