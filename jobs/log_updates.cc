@@ -21,6 +21,8 @@ namespace {
 constexpr size_t kAhead = 8;
 constexpr size_t kUpdateBytesAhead = 2 * 64;
 constexpr size_t kValueBytesAhead = 8 * 64;
+/// The part of a record behind its head that is looked at for its key.
+constexpr size_t kPeekedBytes = 64;
 /// Below this a value is copied with its key: a few bytes more cost less than a line elsewhere.
 constexpr size_t kLeastInPlace = 128;
 
@@ -168,6 +170,7 @@ Status LogUpdates::TakeRecord(const LogPart& part, const Source& source, uint64_
   *bytes = LogRecordBytes(DecodeFixed32(source.bytes + offset + kLogLengthAt));
   if (*bytes > left) return damaged("a record beyond the end");
   NACRE_RETURN_IF_ERROR(source.await(offset + *bytes));
+  if (LooksOutside(source.bytes + offset, *bytes, stamp)) return Status::OK();
   if (record_.size() < *bytes) record_.resize(*bytes);
   std::memcpy(record_.data(), source.bytes + offset, *bytes);
   LogRecord record;
@@ -183,6 +186,21 @@ Status LogUpdates::TakeRecord(const LogPart& part, const Source& source, uint64_
   const char* const lasting = source.stays ? source.bytes + offset + kLogRecordHead : nullptr;
   if (Status s = TakeUpdates(record, lasting); !s.ok()) return damaged(s.message());
   return Status::OK();
+}
+
+bool LogUpdates::LooksOutside(const char* record, uint64_t bytes, uint32_t stamp) const {
+  const bool bounded = job_.merge.begin.has_value() || job_.merge.end.has_value();
+  if (!bounded || job_.merge.family != kDefaultFamily) return false;
+  char copy[kLogRecordHead + kPeekedBytes];
+  const size_t copied = std::min<uint64_t>(bytes, sizeof(copy));
+  std::memcpy(copy, record, copied);
+  if (DecodeFixed32(copy + kLogStampAt) != stamp || DecodeFixed32(copy + kLogCountAt) != 1 ||
+      copy[kLogRecordHead] != static_cast<char>(ValueType::kValue)) {
+    return false;
+  }
+  Slice input(copy + kLogRecordHead + 1, copied - kLogRecordHead - 1);
+  Slice key;
+  return GetShortPrefixedSlice(&input, &key) && !InRange(order_.Ref(0, key, Slice()));
 }
 
 Status LogUpdates::TakeUpdates(const LogRecord& record, const char* lasting) {

@@ -53,6 +53,10 @@ class LogUpdates {
   /// The record at `offset`. `*bytes`: it takes.
   Status TakeRecord(const LogPart& part, const Source& source, uint64_t offset, uint32_t stamp,
                     uint64_t* bytes);
+  /// Whether the record, which is not checked, is by its looks one value with a key outside of the
+  /// job's range. Another job has it then, and checks it; if it is damaged so that none has it, the
+  /// owner misses an entry when it compares.
+  bool LooksOutside(const char* record, uint64_t bytes, uint32_t stamp) const;
   /// Keeps those updates of the record that are wanted. `lasting`: the bytes that its payload is a
   /// copy of, if they stay; else null.
   Status TakeUpdates(const LogRecord& record, const char* lasting);

@@ -224,6 +224,50 @@ TEST_F(FlushJobTest, DamageIsSaid) {
   ASSERT_NO_FATAL_FAILURE(ExpectFlushed(job, 0));
 }
 
+TEST_F(FlushJobTest, EachRangeChecksItsOwnRecords) {
+  OpenLog(3, 3);
+  first_ = next_;
+  // Lengths of one byte and of two, keys that reach beyond what is looked at, no value.
+  for (const size_t key_bytes : {1, 300, 61, 62, 63, 64, 65, 126, 127, 128, 129, 20}) {
+    for (const char* prefix : {"a", "y"}) {
+      TestEntry entry;
+      entry.user_key = prefix + std::string(key_bytes - 1, 'k');
+      entry.tag = PackTag(next_, ValueType::kValue);
+      entry.value = pool::RandomBytes(next_, key_bytes == 62 ? 0 : 400);
+      const EncodedUpdate update(ValueType::kValue, kDefaultFamily, entry.user_key, entry.value);
+      uint64_t position = 0;
+      ASSERT_TRUE(IsOk(writer_->Append(next_, next_, 1, update.parts(), &position)));
+      model_.push_back(std::move(entry));
+      ++next_;
+    }
+  }
+  ASSERT_TRUE(IsOk(writer_->Sync()));
+  last_ = next_ - 1;
+  pool::FlushJob low = MakeFlush();
+  low.merge.deeper = kEverythingDeeper;
+  low.merge.end = "m";
+  ASSERT_NO_FATAL_FAILURE(ExpectFlushed(low, 0));
+  pool::FlushJob high = MakeFlush();
+  high.merge.deeper = kEverythingDeeper;
+  high.merge.begin = "m";
+  ASSERT_NO_FATAL_FAILURE(ExpectFlushed(high, 0));
+  // The last record is one of the upper range.
+  const pool::LogPart& part = high.log.back();
+  const auto copy = std::find_if(part.copies.begin(), part.copies.end(),
+                                 [](const ExtentAddr& one) { return one.start.node == 0; });
+  ASSERT_NE(copy, part.copies.end());
+  char* const byte = Byte(*copy, part.bytes - 40);
+  *byte = static_cast<char>(*byte ^ 0x10);
+  low = MakeFlush();
+  low.merge.deeper = kEverythingDeeper;
+  low.merge.end = "m";
+  ASSERT_NO_FATAL_FAILURE(ExpectFlushed(low, 0));
+  high = MakeFlush();
+  high.merge.begin = "m";
+  ExpectRefused(high, Status::Code::kCorruption, "log segment");
+  *byte = static_cast<char>(*byte ^ 0x10);
+}
+
 TEST_F(FlushJobTest, JobsThatDoNotFitTheLogAreRefused) {
   OpenLog(3, 2);
   ASSERT_NO_FATAL_FAILURE(FillLog());
