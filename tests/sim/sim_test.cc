@@ -13,6 +13,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <array>
 #include <charconv>
 #include <chrono>
 #include <cstdlib>
@@ -36,8 +37,9 @@ constexpr uint64_t kSeeds = 1000;
 constexpr uint64_t kParts = 40;
 
 /// Only a write without the log waits for one that is stuck there, and stories have none:
-/// WriteCaseTest does.
-constexpr std::string_view kPointOfACase = "write.given-up";
+/// WriteCaseTest does. Nothing is mapped here: DBRepairTest has memory that ends.
+constexpr std::array<std::string_view, 2> kPointsOfCases = {"write.given-up",
+                                                            "rebuild.memory-gone"};
 
 /// True if `argument` is `name` and a number.
 bool Takes(std::string_view argument, std::string_view name, uint64_t* number) {
@@ -79,7 +81,9 @@ class Tally {
     size_t unreached = 0;
     const std::vector<const NamedPoint*> all = AllPoints();
     for (size_t i = 0; i < points_.size(); ++i) {
-      if (points_[i] != 0 || all[i]->name == kPointOfACase) continue;
+      const bool elsewhere = std::find(kPointsOfCases.begin(), kPointsOfCases.end(),
+                                       all[i]->name) != kPointsOfCases.end();
+      if (points_[i] != 0 || elsewhere) continue;
       ++unreached;
       std::cout << "NOT REACHED: " << all[i]->name << " (" << all[i]->file << ":" << all[i]->line
                 << ")\n";
