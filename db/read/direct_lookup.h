@@ -16,7 +16,7 @@ namespace nacre {
 /// The lookup of one key where nothing has to be read and nothing is unusual: each table that may
 /// hold it has its point index here and its records in memory that this process has mapped. It
 /// waits for nothing, so it needs none of what KeyLookup keeps between its steps, which cost a
-/// third of such a lookup. Each step asks the processor for what the next one looks at.
+/// quarter of such a lookup. Each step asks the processor for what the next one looks at.
 ///
 ///     if (lookup.Begin(context, key)) {
 ///       state = lookup.Find(context, value, status);
