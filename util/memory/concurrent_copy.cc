@@ -11,17 +11,11 @@
 #include <cstring>
 #include <string>
 
+#include "util/thread_sanitizer.h"
+
 // What a NIC does to memory is invisible to ThreadSanitizer, and so is what these copies do to the
 // far side: races there are the callers' design (checksums tell). The last store of CopyAndPublish
 // is an ordinary atomic, so that what it publishes is ordered for the tool as well.
-#if defined(__SANITIZE_THREAD__)
-#define NACRE_TSAN 1
-#elif defined(__has_feature)
-#if __has_feature(thread_sanitizer)
-#define NACRE_TSAN 1
-#endif
-#endif
-
 namespace nacre {
 
 namespace {
@@ -59,7 +53,7 @@ void PublishGroup(char* to, const char* from, size_t size) {
   }
 }
 
-#if defined(NACRE_TSAN)
+#if NACRE_TSAN
 
 __attribute__((no_sanitize("thread"), noinline)) void CopyUnseen(char* to, const char* from,
                                                                  size_t size) {
@@ -102,7 +96,7 @@ void StreamLines(char* to, const char* from, size_t size) {
 /// Any order; ordered before a releasing store that follows. (On x86 memcpy's stores are, whatever
 /// instructions it uses.)
 void CopyBody(char* to, const char* from, size_t size) {
-#if defined(NACRE_TSAN)
+#if NACRE_TSAN
   CopyUnseen(to, from, size);
 #elif defined(__SSE2__)
   if (size < kStreamBytes) {
@@ -132,7 +126,7 @@ void CopyAndPublish(char* to, const char* from, size_t size) {
 
 void CopyConcurrent(char* to, const char* from, size_t size) {
   if (size == 0) return;  // The pointers may be null in this case.
-#if defined(NACRE_TSAN)
+#if NACRE_TSAN
   CopyUnseen(to, from, size);
 #else
   std::memcpy(to, from, size);
@@ -141,7 +135,7 @@ void CopyConcurrent(char* to, const char* from, size_t size) {
 }
 
 void PinConcurrent(PinnableSlice* to, const Slice& from) {
-#if defined(NACRE_TSAN)
+#if NACRE_TSAN
   std::string copy(from.size(), '\0');
   CopyUnseen(copy.data(), from.data(), from.size());
   to->PinSelf(copy);

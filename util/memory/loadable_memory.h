@@ -8,6 +8,7 @@
 
 #include "nacre/slice.h"
 #include "util/memory/concurrent_copy.h"
+#include "util/thread_sanitizer.h"
 
 namespace nacre {
 
@@ -41,11 +42,7 @@ class LoadableMemory {
 
   /// Whether bytes may be worked on where they lie as well, by code that stands any bytes: what it
   /// makes of them is worth what a copy would be. TSan would report that.
-#if defined(NACRE_TSAN)
-  static constexpr bool kInPlace = false;
-#else
-  static constexpr bool kInPlace = true;
-#endif
+  static constexpr bool kInPlace = !kThreadSanitizer;
 
   /// To prefetch from, to name what Copy takes, and for work in place.
   const char* data() const { return data_; }

@@ -1,29 +1,14 @@
 #include "util/threads/epoch.h"
 
-#include <linux/membarrier.h>
-#include <sys/syscall.h>
-#include <unistd.h>
-
 #include <algorithm>
 #include <utility>
 #include <vector>
 
+#include "util/thread_sanitizer.h"
+#include "util/threads/membarrier.h"
+
 namespace nacre {
 namespace {
-
-#if defined(__SANITIZE_THREAD__)
-constexpr bool kThreadSanitizer = true;
-#elif defined(__has_feature)
-#if __has_feature(thread_sanitizer)
-constexpr bool kThreadSanitizer = true;
-#else
-constexpr bool kThreadSanitizer = false;
-#endif
-#else
-constexpr bool kThreadSanitizer = false;
-#endif
-
-bool Membarrier(int command) { return ::syscall(SYS_membarrier, command, 0, 0) == 0; }
 
 /// TSan does not know membarrier and would report the reads that it protects.
 bool RegisterMembarrier() {

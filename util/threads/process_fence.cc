@@ -1,29 +1,11 @@
 #include "util/threads/process_fence.h"
 
-#include <linux/membarrier.h>
-#include <sys/syscall.h>
-#include <unistd.h>
-
 #include <ctime>
 
+#include "util/thread_sanitizer.h"
+#include "util/threads/membarrier.h"
+
 namespace nacre {
-namespace {
-
-#if defined(__SANITIZE_THREAD__)
-constexpr bool kThreadSanitizer = true;
-#elif defined(__has_feature)
-#if __has_feature(thread_sanitizer)
-constexpr bool kThreadSanitizer = true;
-#else
-constexpr bool kThreadSanitizer = false;
-#endif
-#else
-constexpr bool kThreadSanitizer = false;
-#endif
-
-bool Membarrier(int command) { return ::syscall(SYS_membarrier, command, 0, 0) == 0; }
-
-}  // namespace
 
 void ProcessFence::Prepare() {
   if (kThreadSanitizer) return;
