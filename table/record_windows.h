@@ -111,7 +111,7 @@ class RecordWindows {
   /// Asks the processor for the cache line of source_ with the byte at `offset`. Into its second
   /// cache: what comes sooner is copied into the first one meanwhile.
   void Ask(uint64_t offset) const {
-    PrefetchLineToL2(source_.data + (offset - source_.begin));
+    PrefetchLine</*kWrite=*/0, /*kLocality=*/2>(source_.data + (offset - source_.begin));
   }
   void AskUntil(uint64_t offset) {
     const uint64_t until = current_.copied ? std::min(offset, source_.end) : 0;

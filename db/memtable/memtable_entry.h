@@ -44,7 +44,8 @@ class MemTableEntry {
     if (!rest.empty()) std::memcpy(bytes + key.size(), rest.data(), rest.size());
     // The next entries of this thread will probably lie behind this one and be as large: have the
     // lines of that after the next by then, as one insert is sooner done than memory answers.
-    PrefetchLinesToWrite(bytes + key.size() + rest.size() + size, std::min<size_t>(size, 512));
+    PrefetchLines</*kWrite=*/1>(bytes + key.size() + rest.size() + size,
+                                std::min<size_t>(size, 512));
     return entry;
   }
 

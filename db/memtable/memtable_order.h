@@ -172,7 +172,6 @@ class MemTableOrder<Order>::ArrayIterator final : public InternalIterator {
   /// the rest, whose length it tells, later.
   static constexpr size_t kFarAhead = 12;
   static constexpr size_t kAhead = 6;
-  static constexpr size_t kPrefetchBytesMax = 1024;
 
   const MemTableEntry& EntryAt(size_t at) const {
     assert(at < array_->size());
@@ -202,7 +201,7 @@ class MemTableOrder<Order>::ArrayIterator final : public InternalIterator {
   }
   static void PrefetchValue(const MemTableEntry& entry) {
     const Slice value = entry.value();
-    PrefetchLines(value.data(), std::min(value.size(), kPrefetchBytesMax));
+    PrefetchBeginning(value.data(), value.size());
   }
 
   const MemTableOrder* const order_;

@@ -4,6 +4,7 @@
 #include <cassert>
 #include <memory>
 
+#include "db/read/inline_array.h"
 #include "db/read/view_reads.h"
 #include "util/hash.h"
 #include "util/memory/prefetch.h"
@@ -74,12 +75,8 @@ DirectLookup::State DirectLookup::NextCandidate(Status* status) {
   if (there.data == nullptr) [[unlikely]]
     return State::kGaveUp;
   memory_ = there.memory;
-  // What follows in a chunk is not what follows in the table.
-  bytes_ = Slice(there.data + (candidate.offset - there.begin),
-                 std::min<uint64_t>(candidate.length, there.end - candidate.offset));
-  // What is longer is fetched ahead by the processor itself once it is copied.
-  constexpr size_t kPrefetchBytesMax = 1024;
-  PrefetchLines(bytes_.data(), std::min(bytes_.size(), kPrefetchBytesMax));
+  bytes_ = there.From(candidate.offset, candidate.length);
+  PrefetchBeginning(bytes_.data(), bytes_.size());
   return State::kLoads;
 }
 
@@ -129,7 +126,7 @@ uint64_t LookUpDirectly(const LookupContext& context, std::span<const Slice> key
     left |= uint64_t{state == State::kGaveUp} << i;
     loads |= uint64_t{state == State::kLoads} << i;
   };
-  DirectLookup lookups[kUnderWay];
+  InlineArray<DirectLookup, kUnderWay> lookups(std::min(count, kUnderWay));
   for (size_t i = 0; i < count + kLoadBehind; ++i) {
     if (i < count && !lookups[i % kUnderWay].Begin(context, keys[i])) note(i, State::kGaveUp);
     if (const size_t at = i - kFindBehind; at < count && (left >> at & 1) == 0) {

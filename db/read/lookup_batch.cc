@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "db/read/direct_lookup.h"
+#include "db/read/inline_array.h"
 #include "db/read/loads_under_way.h"
 #include "db/read/view_reads.h"
 #include "pool/read/point_reader.h"
@@ -148,27 +149,6 @@ KeyLookup::State KeyLookup::Await(const LookupContext& context) {
 }
 
 namespace {
-
-/// The first `count` of N places hold objects, the rest is untouched memory: a small batch does not
-/// pay for a large one.
-template <typename T, size_t N>
-class InlineArray {
- public:
-  explicit InlineArray(size_t count) : count_(count) {
-    assert(count <= N);
-    std::uninitialized_default_construct_n(data(), count_);
-  }
-  ~InlineArray() { std::destroy_n(data(), count_); }
-  InlineArray(const InlineArray&) = delete;
-  InlineArray& operator=(const InlineArray&) = delete;
-
-  T* data() { return reinterpret_cast<T*>(memory_); }
-  T& operator[](size_t i) { return data()[i]; }
-
- private:
-  const size_t count_;
-  alignas(T) std::byte memory_[N * sizeof(T)];
-};
 
 /// At most kKeys lookups under way together. A few keys' reads are posted together, and travel
 /// while the next few are looked up and those that have arrived are taken. What can be loaded is

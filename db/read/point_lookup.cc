@@ -10,13 +10,6 @@
 
 namespace nacre {
 
-namespace {
-
-/// What is longer is fetched ahead by the processor itself once it is copied.
-constexpr size_t kPrefetchBytesMax = 1024;
-
-}  // namespace
-
 void PointLookup::Start(const Version* version, const pool::TableStore* store, const Slice& key,
                         uint64_t hash, SequenceNumber snapshot, bool verify_checksums) {
   version_ = version;
@@ -161,12 +154,10 @@ bool PointLookup::FindLoad(uint64_t offset, uint32_t length) {
     return false;
   const LoadableBytes there = table_->reader().extent()->Loadable(offset);
   if (there.data == nullptr) return false;
-  // What follows in a chunk is not what follows in the table.
-  const uint64_t left = there.end - offset;
-  if (ReadsInterval() && length > left) return false;
-  load_.bytes = Slice(there.data + (offset - there.begin), std::min<uint64_t>(length, left));
+  load_.bytes = there.From(offset, length);
+  if (ReadsInterval() && load_.bytes.size() < length) return false;
   load_.memory = there.memory;
-  PrefetchLines(load_.bytes.data(), std::min(load_.bytes.size(), kPrefetchBytesMax));
+  PrefetchBeginning(load_.bytes.data(), load_.bytes.size());
   return true;
 }
 

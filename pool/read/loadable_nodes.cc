@@ -20,6 +20,13 @@ std::shared_ptr<const LoadableMemory> LoadableNodes::Region(NodeId node) {
   return regions_[node];
 }
 
+std::shared_ptr<const LoadableMemory> LoadableNodes::RegionOf(const ExtentAddr& extent) {
+  std::shared_ptr<const LoadableMemory> region = Region(static_cast<NodeId>(extent.start.node));
+  const bool holds = region != nullptr && extent.start.offset <= region->size() &&
+                     extent.length <= region->size() - extent.start.offset;
+  return holds ? region : nullptr;
+}
+
 std::shared_ptr<const LoadableMemory> LoadableNodes::Map(NodeLink* link) {
   if (lane_ == nullptr && !Lane::Create(fabric_, 1, &lane_).ok()) return nullptr;
   rdma::QueuePair* queue_pair = nullptr;

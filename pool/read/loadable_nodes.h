@@ -19,12 +19,13 @@ class LoadableNodes {
   /// `fabric` outlives this.
   explicit LoadableNodes(Fabric* fabric) : fabric_(fabric), regions_(fabric->slots()) {}
 
-  /// All of the node's region; null if it cannot be loaded, or not at the moment. Connects to a
-  /// node when it is asked for it first; other threads do not wait for that, but get null. The
-  /// memory of a node that is gone stays until its last user lets it go.
-  std::shared_ptr<const LoadableMemory> Region(NodeId node) EXCLUDES(mutex_);
+  /// The region with the extent, all of it; null if it cannot be loaded, or not at the moment.
+  /// Connects to a node when it is asked for it first; other threads do not wait for that, but get
+  /// null. The memory of a node that is gone stays until its last user lets it go.
+  std::shared_ptr<const LoadableMemory> RegionOf(const ExtentAddr& extent) EXCLUDES(mutex_);
 
  private:
+  std::shared_ptr<const LoadableMemory> Region(NodeId node) EXCLUDES(mutex_);
   std::shared_ptr<const LoadableMemory> Map(NodeLink* link) REQUIRES(mutex_);
 
   Fabric* const fabric_;
@@ -32,5 +33,10 @@ class LoadableNodes {
   std::unique_ptr<Lane> lane_ GUARDED_BY(mutex_);  ///< Null until it is needed.
   std::vector<std::shared_ptr<const LoadableMemory>> regions_ GUARDED_BY(mutex_);  ///< By node.
 };
+
+/// The bytes of a table's fragment, behind its head, in a region that has it.
+inline const char* FragmentBytesIn(const LoadableMemory& region, const ExtentAddr& fragment) {
+  return region.data() + fragment.start.offset + kFragmentHeadBytes;
+}
 
 }  // namespace nacre::pool

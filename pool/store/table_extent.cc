@@ -143,11 +143,8 @@ class FragmentRegions {
     if (region != nullptr && region->Valid()) [[likely]]
       return region;
     const ExtentAddr& extent = table.placement.fragments[fragment];
-    std::shared_ptr<const LoadableMemory> found = table.store->loadable.Region(extent.start.node);
-    if (found == nullptr || extent.start.offset > found->size() ||
-        extent.length > found->size() - extent.start.offset) {
-      return nullptr;
-    }
+    std::shared_ptr<const LoadableMemory> found = table.store->loadable.RegionOf(extent);
+    if (found == nullptr) return nullptr;
     MutexLock lock(&mutex_);
     region = found.get();
     kept_.push_back(std::move(found));
@@ -178,7 +175,7 @@ class TableExtent : public Extent {
     if (!placement.redundancy.striped()) {
       for (size_t i = 0; i < placement.fragments.size(); ++i) {
         if (const LoadableMemory* region = regions_.Of(i, *table_)) {
-          return {BytesOf(*region, placement.fragments[i]), 0, table_->size, region};
+          return {FragmentBytesIn(*region, placement.fragments[i]), 0, table_->size, region};
         }
       }
       return {};
@@ -187,7 +184,8 @@ class TableExtent : public Extent {
     const LoadableMemory* const region = regions_.Of(place.fragment, *table_);
     if (region == nullptr) return {};
     const uint64_t begin = offset / placement.chunk_size * placement.chunk_size;
-    return {BytesOf(*region, placement.fragments[place.fragment]) + place.offset - (offset - begin),
+    return {FragmentBytesIn(*region, placement.fragments[place.fragment]) + place.offset -
+                (offset - begin),
             begin, std::min(begin + placement.chunk_size, table_->size), region};
   }
   std::unique_ptr<PendingRead> StartRead(uint64_t offset, size_t n) override {
@@ -220,9 +218,6 @@ class TableExtent : public Extent {
       return std::make_unique<LocalRead>(Slice(in_place_ + offset, n));
     }
     return std::make_unique<RemoteRead>(table_, offset, n, ahead);
-  }
-  static const char* BytesOf(const LoadableMemory& region, const ExtentAddr& fragment) {
-    return region.data() + fragment.start.offset + kFragmentHeadBytes;
   }
   static const char* WholeCopyHere(const RemoteTable& table) {
     if (!table.malformed.ok() || table.placement.redundancy.striped()) return nullptr;

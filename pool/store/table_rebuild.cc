@@ -65,7 +65,7 @@ class TableRebuilder {
   const char* Mapped(size_t fragment) const {
     const LoadableMemory* const region = regions_[fragment].get();
     if (region == nullptr) return nullptr;
-    return region->data() + table_.placement.fragments[fragment].start.offset + kFragmentHeadBytes;
+    return FragmentBytesIn(*region, table_.placement.fragments[fragment]);
   }
   void Map(size_t fragment);
   /// Whether what was taken of mapped sources counts; else they are read from now on.
@@ -210,12 +210,8 @@ Status TableRebuilder::Choose(FragmentSet damaged) {
 void TableRebuilder::Map(size_t fragment) {
   if (!LoadableMemory::kInPlace || Has(unmapped_, fragment) || !IsRead(fragment)) return;
   const ExtentAddr& extent = table_.placement.fragments[fragment];
-  std::shared_ptr<const LoadableMemory> region = store_->loadable.Region(NodeOf(fragment));
-  if (region == nullptr || !region->Valid() || extent.start.offset > region->size() ||
-      extent.length > region->size() - extent.start.offset) {
-    return;
-  }
-  regions_[fragment] = std::move(region);
+  std::shared_ptr<const LoadableMemory> region = store_->loadable.RegionOf(extent);
+  if (region != nullptr && region->Valid()) regions_[fragment] = std::move(region);
 }
 
 bool TableRebuilder::StillMapped() {

@@ -21,17 +21,11 @@ void Add(std::atomic<uint64_t>* counter, uint64_t amount) {
   counter->store(counter->load(std::memory_order_relaxed) + amount, std::memory_order_relaxed);
 }
 
-/// Enough for a record; what is longer is fetched ahead by the hardware once the copy runs.
-void Prefetch(const char* from, uint32_t size) {
-  constexpr uint32_t kPrefetchMax = 1024;
-  PrefetchLines(from, std::min(size, kPrefetchMax));
-}
-
 /// Has the lines from `to` on in this core's cache when they are written next. What is longer is
 /// written around the cache (util/memory/concurrent_copy.h).
 void PrefetchToWrite(const char* to, uint32_t size) {
   constexpr uint32_t kPrefetchMax = 2048;
-  if (size <= kPrefetchMax) PrefetchLinesToWrite(to, size);
+  if (size <= kPrefetchMax) PrefetchLines</*kWrite=*/1>(to, size);
 }
 
 bool IsAligned(uint64_t address) { return address % kAtomicBytes == 0; }
@@ -262,11 +256,11 @@ void ShmQueuePair::ExpectRead(RemoteBuffer from, uint32_t size) {
   const uint64_t offset = from.address - target.address;
   // One that is freed meanwhile does no harm: what cannot be read is not fetched.
   if (target.key != from.key || offset > target.size || size > target.size - offset) return;
-  Prefetch(target.data + offset, size);
+  PrefetchBeginning(target.data + offset, size);
 }
 
 void ShmQueuePair::Defer(const CheckedRead& read) {
-  Prefetch(read.from, read.size);
+  PrefetchBeginning(read.from, read.size);
   send_queue_->Promise();
   deferred_[deferred_count_++] = read;
 }

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -25,6 +26,12 @@ class PendingRead {
 
 /// Bytes [begin, end) of a table that lie in a row in memory that this process can load.
 struct LoadableBytes {
+  /// `length` bytes from `offset` on, or as many as lie in this row: what follows in memory is not
+  /// what follows in the table.
+  Slice From(uint64_t offset, uint64_t length) const {
+    return {data + (offset - begin), std::min(length, end - offset)};
+  }
+
   const char* data = nullptr;  ///< The byte at `begin`; null: there are none.
   uint64_t begin = 0;
   uint64_t end = 0;

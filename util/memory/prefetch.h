@@ -1,38 +1,36 @@
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 
 namespace nacre {
 
-/// Asks the processor for the cache lines of `bytes` bytes from `data` on, which are to be read
-/// soon. Any address will do.
+/// Asks the processor for the line at `data`, which is to be read soon, or written. Any address
+/// will do. Locality 3: into all caches; 2: not into the first one, for what is needed later.
+template <int kWrite = 0, int kLocality = 3>
+inline void PrefetchLine(const char* data) {
+  __builtin_prefetch(data, kWrite, kLocality);
+  // GCC takes a function that does nothing but prefetch for a pure one, and deletes calls to it.
+  asm volatile("");
+}
+
+/// All lines of `bytes` bytes from `data` on.
+template <int kWrite = 0, int kLocality = 3>
 inline void PrefetchLines(const char* data, size_t bytes) {
   constexpr size_t kLine = 64;
   const char* const end = data + bytes;
   // From the line's beginning on: the steps would miss the last line where the bytes begin inside
   // one.
   for (const char* at = data - reinterpret_cast<uintptr_t>(data) % kLine; at < end; at += kLine) {
-    __builtin_prefetch(at);
+    PrefetchLine<kWrite, kLocality>(at);
   }
-  // GCC takes a function that does nothing but prefetch for a pure one, and deletes calls to it.
-  asm volatile("");
 }
 
-/// The same for bytes that are to be written soon.
-inline void PrefetchLinesToWrite(const char* data, size_t bytes) {
-  constexpr size_t kLine = 64;
-  const char* const end = data + bytes;
-  for (const char* at = data - reinterpret_cast<uintptr_t>(data) % kLine; at < end; at += kLine) {
-    __builtin_prefetch(at, /*rw=*/1);
-  }
-  asm volatile("");  // As above.
-}
-
-/// Asks for the line at `data`, to be read later than what PrefetchLines is for.
-inline void PrefetchLineToL2(const char* data) {
-  __builtin_prefetch(data, /*rw=*/0, /*locality=*/2);
-  asm volatile("");  // As above.
+/// Those of the first KiB: what is longer is fetched ahead by the processor itself once it is gone
+/// through.
+inline void PrefetchBeginning(const char* data, size_t bytes) {
+  PrefetchLines(data, std::min<size_t>(bytes, 1024));
 }
 
 }  // namespace nacre

@@ -44,6 +44,17 @@ class DirectLookupTest : public PartsFixture {
     MutexLock lock(&parts_->state.mutex);
     view_ = family()->current_view();
   }
+  /// At a snapshot of kKeys keys, of which every third has a later version in a table.
+  void LookBeforeEveryThirdWasOverwritten() {
+    ASSERT_NO_FATAL_FAILURE(Open());
+    ASSERT_TRUE(IsOk(FlushKeys("key", kKeys)));
+    const SequenceNumber snapshot = Last();
+    for (int i = 0; i < kKeys; i += 3) {
+      ASSERT_TRUE(IsOk(Write(ValueType::kValue, Key(i), "later")));
+    }
+    ASSERT_TRUE(IsOk(Flush()));
+    Look(snapshot);
+  }
   SequenceNumber Last() const { return parts_->generations.sequencer()->LastPublished(); }
   LookupContext Context() const {
     return {parts_->reads.source(), *view_, read_options_, snapshot_};
@@ -191,14 +202,7 @@ TEST_F(DirectLookupUnmappedTest, IsNotPossible) {
 }
 
 TEST_F(DirectLookupTest, ABatchLeavesThoseThatGiveUpAndNoOthers) {
-  ASSERT_NO_FATAL_FAILURE(Open());
-  ASSERT_TRUE(IsOk(FlushKeys("key", kKeys)));
-  const SequenceNumber snapshot = Last();
-  for (int i = 0; i < kKeys; i += 3) {
-    ASSERT_TRUE(IsOk(Write(ValueType::kValue, Key(i), "later")));
-  }
-  ASSERT_TRUE(IsOk(Flush()));
-  Look(snapshot);
+  ASSERT_NO_FATAL_FAILURE(LookBeforeEveryThirdWasOverwritten());
   // Every third key is newer than the snapshot, and every fifth is absent.
   std::vector<std::string> keys;
   for (int i = 0; i < kKeys; ++i) keys.push_back(i % 5 == 4 ? Key(i) + "x" : Key(i));
@@ -227,14 +231,7 @@ TEST_F(DirectLookupTest, ABatchLeavesThoseThatGiveUpAndNoOthers) {
 }
 
 TEST_F(DirectLookupTest, LookUpKeysAnswersThoseToo) {
-  ASSERT_NO_FATAL_FAILURE(Open());
-  ASSERT_TRUE(IsOk(FlushKeys("key", kKeys)));
-  const SequenceNumber snapshot = Last();
-  for (int i = 0; i < kKeys; i += 3) {
-    ASSERT_TRUE(IsOk(Write(ValueType::kValue, Key(i), "later")));
-  }
-  ASSERT_TRUE(IsOk(Flush()));
-  Look(snapshot);
+  ASSERT_NO_FATAL_FAILURE(LookBeforeEveryThirdWasOverwritten());
   std::vector<std::string> keys;
   for (int i = 0; i < kKeys + 10; ++i) keys.push_back(Key(i));
   const std::vector<Slice> slices(keys.begin(), keys.end());
