@@ -123,10 +123,15 @@ MemTable::~MemTable() = default;
 
 void MemTable::Add(SequenceNumber sequence, ValueType type, const Slice& user_key,
                    const Slice& value, bool* new_chunk) {
-  if (type == ValueType::kRangeDeletion) [[unlikely]]
-    return AddRange(sequence, user_key, value, new_chunk);
   const uint64_t hash = Hash64(user_key);
   index_.Prefetch(hash);  // It comes while the entry is filled.
+  Add(sequence, type, user_key, hash, value, new_chunk);
+}
+
+void MemTable::Add(SequenceNumber sequence, ValueType type, const Slice& user_key, uint64_t hash,
+                   const Slice& value, bool* new_chunk) {
+  if (type == ValueType::kRangeDeletion) [[unlikely]]
+    return AddRange(sequence, user_key, value, new_chunk);
   Insert(PackTag(sequence, type), user_key, hash, value, ValuePlace::kCopied, new_chunk);
 }
 

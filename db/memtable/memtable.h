@@ -58,6 +58,9 @@ class MemTable {
   /// of memory: the moment to compare `MemoryUsage` with the write buffer size.
   void Add(SequenceNumber sequence, ValueType type, const Slice& user_key, const Slice& value,
            bool* new_chunk);
+  /// The same, with Hash64 of the key, by which Prefetch was called.
+  void Add(SequenceNumber sequence, ValueType type, const Slice& user_key, uint64_t hash,
+           const Slice& value, bool* new_chunk);
 
   /// Adds what `other` has of later sequences than this one.
   void AddLaterOf(const MemTable& other, SequenceNumber sequence);

@@ -62,8 +62,9 @@ Status WritePath::WriteOne(const WriteOptions& options, ColumnFamily* family, Va
     if (!WriteSequencer::HasNumbers(ticket)) [[unlikely]]
       return GiveUp(ticket, Status::OK());
     MemTable* memtable = generations_->MemTableOf(family, ticket);
+    const uint64_t hash = Hash64(key);
+    memtable->Prefetch(hash);  // It comes while the log takes the record, and the entry is filled.
     if (logged) {
-      memtable->Prefetch(Hash64(key));  // It comes while the log takes the record.
       const EncodedUpdate update(type, family->id(), key, value);
       NACRE_RETURN_IF_ERROR(Append(ticket, update.parts(), &position));
       // It travels while the MemTable takes it.
@@ -73,7 +74,7 @@ Status WritePath::WriteOne(const WriteOptions& options, ColumnFamily* family, Va
     bool new_chunk = false;
     {
       const PerfTimer timer(&PerfContext::write_memtable_time);
-      memtable->Add(ticket.first, type, key, value, &new_chunk);
+      memtable->Add(ticket.first, type, key, hash, value, &new_chunk);
     }
     inserted = true;
     // Until it is published the MemTable cannot be flushed, let alone freed; so look before.

@@ -14,6 +14,7 @@
 #include <thread>
 #include <vector>
 
+#include "tests/support/arena_blocks.h"
 #include "tests/support/seed.h"
 #include "util/memory/arena_block_pool.h"
 #include "util/random.h"
@@ -151,27 +152,13 @@ TEST(ArenaTest, SeveralThreads) {
   ExpectIntact(all);
 }
 
-/// What an arena takes in chunks before it takes blocks.
-constexpr size_t kSmallBytes = 4 * ConcurrentArena::kChunkSize;
-
-/// The first address of a block of an empty arena.
-char* FirstOfABlock(ConcurrentArena* arena) {
-  bool new_chunk = false;
-  while (arena->MemoryUsage() < kSmallBytes)
-    arena->Allocate(ConcurrentArena::kChunkSize / 4, &new_chunk);
-  char* piece = nullptr;
-  for (new_chunk = false; !new_chunk;)
-    piece = arena->Allocate(ConcurrentArena::kChunkSize / 4, &new_chunk);
-  return piece;
-}
-
 TEST(ArenaBlockPoolTest, ASmallArenaTakesNoBlock) {
   const auto pool = std::make_shared<ArenaBlockPool>(ArenaBlockPool::kBlockSize);
   {
     ConcurrentArena arena(pool);
     bool new_chunk = false;
     // The last chunk is as large as they get.
-    while (arena.MemoryUsage() < kSmallBytes - ConcurrentArena::kChunkSize) {
+    while (arena.MemoryUsage() < kArenaBytesBeforeBlocks - ConcurrentArena::kChunkSize) {
       arena.Allocate(8, &new_chunk);
     }
   }
@@ -194,7 +181,8 @@ TEST(ArenaBlockPoolTest, BlocksServeAgainUpToTheBound) {
     EXPECT_EQ(first, FirstOfABlock(&arena));
     EXPECT_EQ(0U, pool->FreeBytes());
     // Three more blocks, and one of another size, which the pool does not keep.
-    while (arena.MemoryUsage() < 4 * kBlock + kSmallBytes) arena.Allocate(32 << 10, &new_chunk);
+    while (arena.MemoryUsage() < 4 * kBlock + kArenaBytesBeforeBlocks)
+      arena.Allocate(32 << 10, &new_chunk);
     arena.Allocate(kBlock / 2, &new_chunk);
   }
   EXPECT_EQ(2 * kBlock, pool->FreeBytes());

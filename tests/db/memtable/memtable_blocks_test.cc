@@ -15,24 +15,11 @@
 #include <thread>
 #include <vector>
 
+#include "tests/support/arena_blocks.h"
 #include "util/memory/arena.h"
 
 namespace nacre {
 namespace {
-
-/// What an arena takes in chunks before it takes blocks.
-constexpr size_t kSmallBytes = 4 * ConcurrentArena::kChunkSize;
-
-/// The first address of a block of an empty arena.
-char* FirstOfABlock(ConcurrentArena* arena) {
-  bool new_chunk = false;
-  while (arena->MemoryUsage() < kSmallBytes)
-    arena->Allocate(ConcurrentArena::kChunkSize / 4, &new_chunk);
-  char* piece = nullptr;
-  for (new_chunk = false; !new_chunk;)
-    piece = arena->Allocate(ConcurrentArena::kChunkSize / 4, &new_chunk);
-  return piece;
-}
 
 TEST(MemTableBlocksTest, ArenasOfSeveralThreadsShareIt) {
   constexpr size_t kBlock = MemTableBlocks::kBlockSize;
