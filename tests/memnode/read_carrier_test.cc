@@ -59,8 +59,12 @@ class ReadCarrierTest : public ::testing::Test {
 };
 
 TEST_F(ReadCarrierTest, AnotherThreadStartsReadsInTheirOrder) {
+  // All are there before the first has begun: then the carrier waits for a read, which ends with
+  // it.
+  may_start_ = false;
   std::vector<std::shared_ptr<StreamRead>> reads;
   for (uint64_t i = 0; i < 3; ++i) reads.push_back(Give(i));
+  may_start_ = true;
   AwaitStarts(3);
   EXPECT_EQ(offsets_, (std::vector<uint64_t>{0, 1, 2}));
   EXPECT_NE(starter_, std::this_thread::get_id());
