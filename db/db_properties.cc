@@ -1,5 +1,6 @@
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <bit>
 #include <map>
 #include <memory>
@@ -12,6 +13,7 @@
 #include "db/owner_controls.h"
 #include "db/version/space_report.h"
 #include "nacre/statistics.h"
+#include "pool/node_pace_report.h"
 #include "pool/reports.h"
 #include "pool/wire/node_stats.h"
 #include "util/uri.h"
@@ -135,6 +137,14 @@ bool DBProperties::Number(std::string_view name, uint64_t* value) const {
          MutexLock lock(&p.parts_->state.mutex);
          return p.parts_->state.snapshots.Oldest();
        }},
+      {"slow-nodes",
+       [](P p) {
+         const auto nodes = pool::ReportPace(*p.parts_->context.client);
+         return static_cast<uint64_t>(std::count_if(nodes.begin(), nodes.end(), [](auto& node) {
+           return node.state == pool::NodePaceReport::State::kSlow;
+         }));
+       }},
+      {"reads.hedged", [](P p) { return p.parts_->context.client->hedged_reads(); }},
       {"events.dropped", [](P p) { return p.parts_->context.events.dropped(); }},
       {"actual-delayed-write-rate", [](P p) { return p.DelayedWriteRate(); }},
       {"is-write-stopped",
@@ -256,6 +266,13 @@ bool DBProperties::Map(std::string_view name, std::map<std::string, std::string>
     add("compaction.bytes-written", counters.compaction_bytes_written.load());
     add("compaction.cpu-nanos", counters.compaction_cpu_nanos.load());
     add("stall-nanos", counters.stall_nanos.load());
+    return true;
+  }
+  if (name == "nodes") {
+    for (const pool::NodePaceReport& node : pool::ReportPace(*parts_->context.client)) {
+      // One that was lost may have a successor at its address.
+      (*value)[fmt::format("{} {}", node.node, node.address)] = node.ToString();
+    }
     return true;
   }
   if (name == "space") {

@@ -18,6 +18,10 @@ namespace {
 
 /// How soon a cancellation, or a death that was not reported, is noticed.
 constexpr std::chrono::milliseconds kWatchPeriod{20};
+/// Looks in a row that find the executor slow before the job is given to another one.
+constexpr int kSlowLooks = 10;
+/// How often it is asked whether it is there.
+constexpr std::chrono::milliseconds kPingPeriod{500};
 
 /// One job on a node, from its beginning on all nodes that it concerns to its end there.
 class JobRun {
@@ -83,12 +87,17 @@ Status JobRun::Begin(JobEnd* end, control::JobHeader* header) {
   extents[executor_].clear();
   end->open.clear();
   for (const auto& [node, of_node] : extents) end->open.push_back(node);
-  const auto answers = requests_->CallAll(end->open, [&](NodeId node, control::Request* request) {
-    control::BeginJob* begin = request->mutable_begin_job();
-    begin->set_database_id(database_id_);
-    begin->set_job_id(end->job_id);
-    for (const ExtentAddr& extent : extents.at(node)) EncodeExtent(extent, begin->add_extents());
-  });
+  const auto answers = requests_->CallAll(
+      end->open,
+      [&](NodeId node, control::Request* request) {
+        control::BeginJob* begin = request->mutable_begin_job();
+        begin->set_database_id(database_id_);
+        begin->set_job_id(end->job_id);
+        for (const ExtentAddr& extent : extents.at(node)) {
+          EncodeExtent(extent, begin->add_extents());
+        }
+      },
+      NodeRequests::Late::kLeft);
   for (const NodeRequests::Answer& answer : answers) {
     NACRE_RETURN_IF_ERROR(client_->databases()->Heed(database_id_, answer.status));
     const std::vector<ExtentAddr>& of_node = extents.at(answer.node);
@@ -113,7 +122,9 @@ Status JobRun::Send(uint64_t job_id, control::Request* request, control::Reply* 
     return requests_->Lost(link, std::move(s));
   }
   bool cancel_sent = false;
-  Deadline next_ping = context.OperationDeadline();
+  const bool taken_slow = link->pace().slow();
+  int slow_looks = 0;
+  Deadline next_ping = Deadline::After(context.clock, kPingPeriod);
   const auto watch = [&]() -> Status {
     if (link->cut_off()) {
       Status why = link->CheckUp();
@@ -129,13 +140,16 @@ Status JobRun::Send(uint64_t job_id, control::Request* request, control::Reply* 
       if (!ordered.ok() && !ordered.IsTryAgain()) return ordered;
     }
     if (next_ping.Expired()) {
-      control::Request ping;
-      control::Reply answer;
-      ping.mutable_ping();
-      NACRE_RETURN_IF_ERROR(requests_->Call(executor_, &ping, &answer));
-      next_ping = context.OperationDeadline();
+      const auto ping = [](NodeId, control::Request* message) { message->mutable_ping(); };
+      const Status there =
+          requests_->CallAll({executor_}, ping, NodeRequests::Late::kLeft).front().status;
+      // One that is late is slow from here on, and it is for the looks to say for how long.
+      if (!there.ok() && !link->pace().slow()) return there;
+      next_ping = Deadline::After(context.clock, kPingPeriod);
     }
-    return Status::OK();
+    slow_looks = link->pace().slow() ? slow_looks + 1 : 0;
+    if (slow_looks < kSlowLooks || taken_slow) return Status::OK();
+    return Status::TimedOut(link->address() + ": slow, and its job is for others");
   };
 
   // The end of a channel that fails aborts the job.

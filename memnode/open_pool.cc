@@ -141,6 +141,9 @@ Status OpenedPool::Open(const Uri& uri, const PoolOpenOptions& options) {
   client_options.operation_timeout = options.operation_timeout;
   client_options.slab_bytes = embedded() ? node_options_.slab_bytes : options.slab_bytes;
   client_options.max_queue_pairs_per_node = options.pool.max_queue_pairs_per_node;
+  client_options.slow_node_patience_min = options.pool.slow_node_patience_min;
+  client_options.slow_node_patience_max = options.pool.slow_node_patience_max;
+  client_options.hedged_reads_percent = options.pool.hedged_reads_percent;
   return PoolClient::Connect(pool, client_options, device_.get(), clock_, &client_);
 }
 
@@ -159,6 +162,18 @@ Status OpenPool(const std::string& uri, const PoolOpenOptions& options, Clock* c
   if (queue_pairs != 0 && (queue_pairs < 2 || queue_pairs > 4096)) {
     return Status::InvalidArgument(
         fmt::format("max_queue_pairs_per_node {}: 0, or 2 to 4096", queue_pairs));
+  }
+  const auto least = options.pool.slow_node_patience_min;
+  const auto most = options.pool.slow_node_patience_max;
+  if (least.count() < 0 || most.count() < 0 || (most.count() > 0 && most < least)) {
+    return Status::InvalidArgument(fmt::format(
+        "slow_node_patience_min {} ms and slow_node_patience_max {} ms: the second is 0 "
+        "or not less than the first",
+        least.count(), most.count()));
+  }
+  if (options.pool.hedged_reads_percent > 100) {
+    return Status::InvalidArgument(
+        fmt::format("hedged_reads_percent {}, 100 at most", options.pool.hedged_reads_percent));
   }
   auto opened = std::make_shared<OpenedPool>(uri, clock);
   NACRE_RETURN_IF_ERROR(opened->Open(parsed, options));

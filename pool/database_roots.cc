@@ -204,12 +204,14 @@ Status Databases::WriteRoot(OwnedDatabase* database, control::Root root) {
 }
 
 Status Databases::TryWriteRoot(OwnedDatabase* database, const control::Root& root) {
-  const std::vector<NodeRequests::Answer> answers =
-      requests_->CallAll(fabric_->LiveNodes(), [&](NodeId, control::Request* request) {
+  const std::vector<NodeRequests::Answer> answers = requests_->CallAll(
+      fabric_->LiveNodes(),
+      [&](NodeId, control::Request* request) {
         NACRE_POINT("root.next-node");
         request->mutable_write_root()->set_database_id(database->id);
         *request->mutable_write_root()->mutable_root() = root;
-      });
+      },
+      NodeRequests::Late::kLeft);
   std::set<uint64_t> acknowledged;
   std::vector<RootAnswer> taken;
   std::string others;  // That answer, and do not take it.

@@ -207,7 +207,7 @@ Status Databases::Confirm(OwnedDatabase* database, Deadline deadline) {
       [&](NodeId, control::Request* request) {
         request->mutable_confirm_owner()->set_database_id(database->id);
       },
-      deadline);
+      deadline, NodeRequests::Late::kLeft);
   std::vector<RootAnswer> confirmed;
   std::set<uint64_t> instances;
   for (const NodeRequests::Answer& answer : answers) {

@@ -111,6 +111,12 @@ bool PoolClient::alive(NodeId node) const {
   const NodeLink* link = fabric_->link(node);
   return link != nullptr && link->alive();
 }
+bool PoolClient::prompt(NodeId node) const {
+  const NodeLink* link = fabric_->link(node);
+  return link != nullptr && link->prompt();
+}
+uint64_t PoolClient::pace_changes() const { return fabric_->pace.changes(); }
+uint64_t PoolClient::hedged_reads() const { return fabric_->pace.hedges(); }
 int PoolClient::alive_count() const {
   int count = 0;
   for (int node = 0; node < node_count(); ++node) count += alive(static_cast<NodeId>(node));
@@ -131,6 +137,14 @@ int PoolClient::domain_count(bool of_all) const {
   std::set<NodeId> counted;
   for (size_t i = 0; i < domains.size(); ++i) {
     if (of_all || alive(static_cast<NodeId>(i))) counted.insert(domains[i]);
+  }
+  return static_cast<int>(counted.size());
+}
+int PoolClient::prompt_domain_count() const {
+  const std::vector<NodeId> domains = Domains();
+  std::set<NodeId> counted;
+  for (size_t i = 0; i < domains.size(); ++i) {
+    if (prompt(static_cast<NodeId>(i))) counted.insert(domains[i]);
   }
   return static_cast<int>(counted.size());
 }

@@ -59,12 +59,20 @@ class PoolClient {
   const std::string& node_address(NodeId node) const;
   /// False once the node is known to be lost. One relaxed load.
   bool alive(NodeId node) const;
+  /// False as well while it is slow: see pool/connect/pool_pace.h.
+  bool prompt(NodeId node) const;
   int alive_count() const;
+  /// Grows when a node becomes slow, or no longer is.
+  uint64_t pace_changes() const;
+  /// Reads that were asked of other nodes since they were late.
+  uint64_t hedged_reads() const;
   /// For each node the first node of its failure domain: itself if it has no label. Nodes of one
   /// domain may fail together.
   std::vector<NodeId> Domains() const;
   /// Domains that have a node which is alive, or, with `of_all`, any node.
   int domain_count(bool of_all = false) const;
+  /// Domains that have a node which is alive and not slow.
+  int prompt_domain_count() const;
   /// 0 as long as the node was never connected.
   uint64_t region_bytes(NodeId node) const;
   uint64_t instance_id(NodeId node) const;

@@ -5,11 +5,11 @@
 
 namespace nacre::pool {
 
-Status GetStats(PoolClient* client, NodeId node, NodeStats* stats) {
+Status GetStats(PoolClient* client, NodeId node, NodeStats* stats, NodeRequests::Late late) {
   control::Request request;
   control::Reply reply;
   request.mutable_get_stats();
-  NACRE_RETURN_IF_ERROR(client->requests()->Call(node, &request, &reply));
+  NACRE_RETURN_IF_ERROR(client->requests()->Call(node, &request, &reply, late));
   *stats = DecodeStats(reply.stats());
   return Status::OK();
 }
@@ -20,7 +20,8 @@ Status ReportDatabase(PoolClient* client, NodeId node, const DatabaseReport& rep
   control::Reply reply;
   EncodeReport(report, request.mutable_report_database());
   NACRE_RETURN_IF_ERROR(client->databases()->Heed(
-      report.database_id, client->requests()->Call(node, &request, &reply)));
+      report.database_id,
+      client->requests()->Call(node, &request, &reply, NodeRequests::Late::kLeft)));
   DecodeDirections(reply.directions(), directions);
   return Status::OK();
 }

@@ -3,6 +3,7 @@
 #include <vector>
 
 #include "nacre/status.h"
+#include "pool/connect/node_requests.h"
 #include "pool/pool_client.h"
 #include "pool/wire/database_report.h"
 #include "pool/wire/node_stats.h"
@@ -13,7 +14,8 @@ namespace nacre::pool {
 // What nodes report of themselves and of the databases on them, and what they are told for those
 // that observe the pool. Failures name the node; any thread may call.
 
-Status GetStats(PoolClient* client, NodeId node, NodeStats* stats);
+Status GetStats(PoolClient* client, NodeId node, NodeStats* stats,
+                NodeRequests::Late late = NodeRequests::Late::kAwaited);
 
 /// Tells `node` how a database of this client is, and hears what is wanted of all databases.
 /// `NotSupported` by an earlier version.

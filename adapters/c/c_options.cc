@@ -157,6 +157,7 @@ int nacre_options_get_wal_recovery_mode(const nacre_options_t* options) {
 using Boolean = unsigned char;
 
 NACRE_C_OPTION(Boolean, allow_degraded_writes, allow_degraded_writes)
+NACRE_C_OPTION(Boolean, allow_narrow_writes, allow_narrow_writes)
 NACRE_C_OPTION(uint64_t, scrub_bytes_per_second, scrub_bytes_per_second)
 NACRE_C_OPTION(Boolean, create_if_missing, create_if_missing)
 NACRE_C_OPTION(Boolean, create_missing_column_families, create_missing_column_families)
@@ -187,6 +188,9 @@ NACRE_C_OPTION(size_t, chunk_size, chunk_size)
 NACRE_C_OPTION(int, max_queue_pairs_per_node, max_queue_pairs_per_node)
 NACRE_C_OPTION(uint64_t, repair_bytes_per_second, repair_bytes_per_second)
 NACRE_C_OPTION(uint64_t, operation_timeout_ms, operation_timeout)
+NACRE_C_OPTION(uint64_t, slow_node_patience_min_ms, slow_node_patience_min)
+NACRE_C_OPTION(uint64_t, slow_node_patience_max_ms, slow_node_patience_max)
+NACRE_C_OPTION(uint32_t, hedged_reads_percent, hedged_reads_percent)
 NACRE_C_OPTION(size_t, max_log_file_size, max_log_file_size)
 NACRE_C_OPTION(size_t, log_file_time_to_roll, log_file_time_to_roll)
 NACRE_C_OPTION(size_t, keep_log_file_num, keep_log_file_num)

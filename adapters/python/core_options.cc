@@ -117,6 +117,7 @@ const Setters& DatabaseSetters() {
   static const Setters kSetters = {
       {"redundancy", Text(&Options::redundancy)},
       {"allow_degraded_writes", Plain(&Options::allow_degraded_writes)},
+      {"allow_narrow_writes", Plain(&Options::allow_narrow_writes)},
       {"compaction",
        Choice<CompactionSite>(&Options::compaction, {{"auto", CompactionSite::kAuto},
                                                      {"compute", CompactionSite::kCompute}})},
@@ -147,6 +148,9 @@ const Setters& DatabaseSetters() {
       {"max_queue_pairs_per_node", Plain(&Options::max_queue_pairs_per_node)},
       {"repair_bytes_per_second", Plain(&Options::repair_bytes_per_second)},
       {"operation_timeout", Seconds(&Options::operation_timeout)},
+      {"slow_node_patience_min", Seconds(&Options::slow_node_patience_min)},
+      {"slow_node_patience_max", Seconds(&Options::slow_node_patience_max)},
+      {"hedged_reads_percent", Plain(&Options::hedged_reads_percent)},
       {"index_memory_budget", Plain(&Options::index_memory_budget)},
       {"create_missing_column_families", Plain(&Options::create_missing_column_families)},
       {"db_log_dir", Text(&Options::db_log_dir)},

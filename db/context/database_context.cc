@@ -44,8 +44,16 @@ Status DatabaseContext::ExplainFailure(Status failure) {
 }
 
 Redundancy DatabaseContext::Allowed(const Redundancy& wanted) const {
-  if (!live.allow_degraded_writes) return wanted;
   const int alive = client->domain_count();
+  const int prompt = client->prompt_domain_count();
+  if (options.allow_narrow_writes && wanted.striped() && alive >= wanted.fragments() &&
+      prompt < wanted.fragments() && prompt > wanted.parity) {
+    const Redundancy narrow = wanted.OnNodes(prompt);
+    Log(options.info_log, LogLevel::kInfo, "{}: {} of {} nodes are slow, writes {} not {}", name,
+        alive - prompt, alive, narrow.ToString(), wanted.ToString());
+    return narrow;
+  }
+  if (!live.allow_degraded_writes) return wanted;
   if (alive >= wanted.fragments()) return wanted;
   const Redundancy allowed = wanted.OnNodes(alive);
   Log(options.info_log, LogLevel::kWarn, "{}: nodes in {} domains are alive, writes {} not {}",

@@ -22,7 +22,7 @@ NodeId Executors::Take(const pool::PoolClient& client, const pool::SpaceAllocato
   std::tuple<bool, uint64_t, uint64_t> best_rank;
   for (size_t node = 0; node < used_bytes.size(); ++node) {
     const auto id = static_cast<NodeId>(node);
-    if (!client.alive(id) || std::find(tried.begin(), tried.end(), id) != tried.end()) continue;
+    if (!client.prompt(id) || std::find(tried.begin(), tried.end(), id) != tried.end()) continue;
     // It has not said that it ended an earlier job, so it may be stopped.
     if (space.AwaitsEndOn(id)) continue;
     // Most input first, shared with the jobs that run there; among equals the one with the least
@@ -61,7 +61,7 @@ uint64_t Executors::WorkersOf(pool::PoolClient* client, NodeId node) {
     if (known != workers_.end() && known->second.start_id == start) return known->second.count;
   }
   pool::NodeStats stats;
-  if (!pool::GetStats(client, node, &stats).ok()) return 1;
+  if (!pool::GetStats(client, node, &stats, pool::NodeRequests::Late::kLeft).ok()) return 1;
   const uint64_t count = std::max<uint64_t>(stats.workers, 1);
   MutexLock lock(&mutex_);
   workers_[node] = {start, count};
@@ -72,7 +72,7 @@ uint64_t Executors::IdleWorkers(pool::PoolClient* client, const pool::SpaceAlloc
   uint64_t idle = 0;
   for (int i = 0; i < client->node_count(); ++i) {
     const auto node = static_cast<NodeId>(i);
-    if (!client->alive(node) || space.AwaitsEndOn(node)) continue;
+    if (!client->prompt(node) || space.AwaitsEndOn(node)) continue;
     const uint64_t workers = WorkersOf(client, node);
     MutexLock lock(&mutex_);
     idle += workers - std::min(workers, jobs_on_node_[node]);

@@ -192,6 +192,13 @@ void OwnerEvents::NodesChanged(const NodeStates& before, const NodeStates& now,
   }
 }
 
+void OwnerEvents::PaceChanged(const std::string& address, bool slow) {
+  if (!listens()) return;
+  Post(EventWeight::kImportant, [info = NodeInfo{address}, slow](EventListener* listener, DB* db) {
+    slow ? listener->OnNodeSlow(db, info) : listener->OnNodePrompt(db, info);
+  });
+}
+
 void OwnerEvents::Rebuilt(const NodeRebuildInfo& info) {
   if (!listens()) return;
   Post(EventWeight::kImportant,

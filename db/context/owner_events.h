@@ -51,6 +51,7 @@ class OwnerEvents {
   void WorkFailed(BackgroundErrorReason reason, const Status& error);
   void NodesChanged(const NodeStates& before, const NodeStates& now,
                     const pool::PoolClient& client);
+  void PaceChanged(const std::string& address, bool slow);
   void Rebuilt(const NodeRebuildInfo& info);
   /// Told once, however often it is called.
   void Fenced(const Status& status);

@@ -218,6 +218,7 @@ constexpr Field<DBOptions> kDBFields[] = {
     NACRE_DB_OPTION(pool_uri),
     NACRE_DB_OPTION(redundancy),
     NACRE_DB_OPTION(allow_degraded_writes),
+    NACRE_DB_OPTION(allow_narrow_writes),
     NACRE_DB_OPTION(compaction),
     NACRE_DB_OPTION(near_data_flush),
     NACRE_DB_OPTION(scrub_bytes_per_second),
@@ -243,6 +244,9 @@ constexpr Field<DBOptions> kDBFields[] = {
     NACRE_DB_OPTION(max_queue_pairs_per_node),
     NACRE_DB_OPTION(repair_bytes_per_second),
     NACRE_DB_OPTION(operation_timeout),
+    NACRE_DB_OPTION(slow_node_patience_min),
+    NACRE_DB_OPTION(slow_node_patience_max),
+    NACRE_DB_OPTION(hedged_reads_percent),
     NACRE_DB_OPTION(index_memory_budget),
     NACRE_DB_OPTION(record_cache_size),
 };

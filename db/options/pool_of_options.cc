@@ -18,6 +18,9 @@ Status OpenPoolOf(const DBOptions& options, std::shared_ptr<pool::PoolImpl>* poo
   pool_options.slab_bytes = options.slab_size;
   pool_options.pool.info_log = options.info_log;
   pool_options.pool.max_queue_pairs_per_node = options.max_queue_pairs_per_node;
+  pool_options.pool.slow_node_patience_min = options.slow_node_patience_min;
+  pool_options.pool.slow_node_patience_max = options.slow_node_patience_max;
+  pool_options.pool.hedged_reads_percent = options.hedged_reads_percent;
   NACRE_RETURN_IF_ERROR(pool::OpenPool(options.pool_uri, pool_options, Clock::System(), pool));
   (*pool)->client()->JoinAddedNodes();
   return Status::OK();

@@ -27,7 +27,7 @@ void PointLookup::Start(const Version* version, const pool::TableStore* store, c
   unproved_ = false;
   suspect_ = nullptr;
   load_.possible = true;
-  copy_ = 0;
+  source_ = {};
   failure_ = Status::OK();
   outcome_ = Outcome::kContinue;
   status_ = Status::OK();
@@ -137,10 +137,21 @@ bool PointLookup::Next(pool::PointRead* read) {
       if (NextOfStriped(placement, offset, read)) return true;
       continue;
     }
-    for (; copy_ < static_cast<int>(placement.fragments.size()); ++copy_) {
-      read->from = store_->Resolve(placement, offset, copy_);
+    const int copies = static_cast<int>(placement.fragments.size());
+    if (source_.copy == 0 && !source_.patient) {
+      source_.first = store_->FirstCopy(placement, offset);
+      source_.patient = copies == 1;
+    }
+    for (; source_.copy < copies; ++source_.copy) {
+      read->from = store_->Resolve(placement, offset, (source_.first + source_.copy) % copies,
+                                   !source_.patient);
+      read->patient = source_.patient;
       if (read->from.valid()) [[likely]]
         return true;
+    }
+    if (!std::exchange(source_.patient, true)) {
+      source_.copy = 0;
+      continue;
     }
     Fail(failure_.ok() ? AllCopiesLost() : std::move(failure_));
   }
@@ -167,13 +178,14 @@ bool PointLookup::NextOfStriped(const Placement& placement, uint64_t offset,
   const uint64_t left = placement.chunk_size - offset % placement.chunk_size;
   const bool in_pieces = ReadsInterval() && read->length > left;
   if (!in_pieces) read->length = static_cast<uint32_t>(std::min<uint64_t>(read->length, left));
-  if (copy_ == 0 && !in_pieces) {
-    read->from = store_->Resolve(placement, offset, 0);
+  if (source_.copy == 0 && !in_pieces) {
+    read->from = store_->Resolve(placement, offset, 0, /*only_prompt=*/true);
+    read->patient = false;
     if (read->from.valid()) [[likely]]
       return true;
-    copy_ = 1;
+    source_.copy = 1;
   }
-  if (copy_ > 1) {
+  if (source_.copy > 1) {
     Fail(std::move(failure_));
     return false;
   }
@@ -232,7 +244,7 @@ PointLookup::Outcome PointLookup::Fail(Status status) {
 }
 
 PointLookup::Outcome PointLookup::TryAnotherCopy(Status failure) {
-  ++copy_;
+  ++source_.copy;
   failure_ = std::move(failure);
   pool::PointRead retry;
   return Next(&retry) ? Outcome::kContinue : outcome_;

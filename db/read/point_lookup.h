@@ -109,9 +109,9 @@ class PointLookup {
   Outcome TryAnotherCopy(Status failure);
   /// What was read is settled: the next read starts with the first copy again.
   void FinishRead() {
-    if (copy_ == 0) [[likely]]
+    if (source_.copy == 0 && !source_.patient) [[likely]]
       return;
-    copy_ = 0;
+    source_ = {};
     failure_ = Status::OK();
   }
   Status AllCopiesLost() const;
@@ -149,7 +149,12 @@ class PointLookup {
   int buckets_ = 0;                  ///< Read of the table at hand.
   /// To read from; those before it failed or are lost. Of an erasure-coded table, 0 is where the
   /// bytes lie, and 1 is what its extent makes of the other fragments.
-  int copy_ = 0;
+  struct Source {
+    int copy = 0;
+    int first = 0;         ///< The replica that is number 0.
+    bool patient = false;  ///< No replica has answered in time: each is waited for now.
+  };
+  Source source_;
   Status failure_;  ///< Failure of the replica that was tried before.
   /// What lies in mapped memory.
   struct Loading {

@@ -7,6 +7,7 @@
 #include "db/redundancy/repair_planner.h"
 #include "db/version/space_report.h"
 #include "pool/databases.h"
+#include "pool/node_pace_report.h"
 #include "pool/reports.h"
 #include "pool/wire/database_report.h"
 #include "util/log.h"
@@ -96,10 +97,27 @@ void RedundancyKeeper::KeepUpWithNodes() {
         refusal.ToString());
   }
   join_refusal_ = std::move(refusal);
+  LookAtPace();
   database_.committer->FollowNodes([this](NodeId node) { return MustLeave(node); });
   database_.settle_writes();
   if (context_.events.listens() && context_.client->databases()->Fenced(context_.database_id)) {
     context_.events.Fenced(Status::Fenced("another owner has taken the database over"));
+  }
+}
+
+void RedundancyKeeper::LookAtPace() {
+  const uint64_t changes = context_.client->pace_changes();
+  if (changes == pace_changes_) return;
+  pace_changes_ = changes;
+  const std::vector<pool::NodePaceReport> nodes = pool::ReportPace(*context_.client);
+  slow_.resize(nodes.size(), false);
+  for (size_t i = 0; i < nodes.size(); ++i) {
+    const bool slow = nodes[i].state == pool::NodePaceReport::State::kSlow;
+    if (slow_[i] == slow) continue;
+    slow_[i] = slow;
+    Log(context_.options.info_log, LogLevel::kInfo, "{}: node {} is {}", context_.name,
+        nodes[i].address, nodes[i].ToString());
+    context_.events.PaceChanged(nodes[i].address, slow);
   }
 }
 

@@ -56,6 +56,8 @@ class RedundancyKeeper {
   void NodesChanged(const NodeStates& before, const NodeStates& now);
   void KeepUpWithNodes();
   /// Whether what lies on `node` has to be elsewhere: it is lost, or is to be emptied.
+  /// Tells of nodes that have become slow, or no longer are.
+  void LookAtPace();
   bool MustLeave(NodeId node) const;
   /// Gives up log segments that have copies on such nodes, and has their records flushed before:
   /// tables are repaired, segments are not, and where nothing is written they would stay as they
@@ -66,7 +68,10 @@ class RedundancyKeeper {
 
   const Database database_;
   DatabaseContext& context_;
-  Status join_refusal_;  ///< Only the keeper's thread uses it: what the LOG has.
+  // Only the keeper's thread uses these three.
+  Status join_refusal_;  ///< What the LOG has.
+  uint64_t pace_changes_ = 0;
+  std::vector<bool> slow_;  ///< Nodes that were, at the last look, by number.
   Scrubber scrubber_;
   MetadataScrubber metadata_scrubber_;
   NodeReporter reporter_;  ///< Wakes the keeper when its directions have changed.

@@ -166,7 +166,9 @@ uint64_t TableRepairer::Limit(const pool::Directions& directions) {
     if (!context_.client->alive(node)) continue;
     const uint64_t asked = context_.clock->NowNanos();
     pool::NodeStats stats;
-    if (!pool::GetStats(context_.client, node, &stats).ok()) continue;  // It is about to be lost.
+    // One that does not answer is about to be lost.
+    constexpr auto kLeft = pool::NodeRequests::Late::kLeft;
+    if (!pool::GetStats(context_.client, node, &stats, kLeft).ok()) continue;
     answers.push_back({node, context_.clock->NowNanos() - asked});
   }
   MutexLock lock(&mutex_);

@@ -88,7 +88,8 @@ bool LogSupply::LeaveNodes(const std::function<bool(NodeId)>& leave) {
 
 bool LogSupply::Usable(const PreparedSegment& prepared) const {
   return std::all_of(prepared.segment.copies.begin(), prepared.segment.copies.end(),
-                     [this](const ExtentAddr& copy) { return client_->alive(copy.start.node); });
+                     [this](const ExtentAddr& copy) { return client_->alive(copy.start.node); }) &&
+         !prepared.extent->BecameSlow();
 }
 
 void LogSupply::DropSpare() {

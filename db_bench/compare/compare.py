@@ -23,6 +23,7 @@ import machine
 import redundancy
 import remote
 import table
+import tails
 from papers import sheet
 from measure import Bench, end_all, engine_of, peers_in
 from table import RAW_READ, RowResult
@@ -84,6 +85,11 @@ def parse_arguments(arguments: list[str]) -> argparse.Namespace:
                              "owner takes after the last one was killed")
     parser.add_argument("--followers", action="store_true",
                         help="instead: what eight followers cost the owner")
+    parser.add_argument("--tails", action="store_true",
+                        help="instead: what a node costs that is slow, or stopped again and again")
+    parser.add_argument("--before", type=pathlib.Path, metavar="BIN",
+                        help="with --tails: folder of the binaries of a commit before, to be "
+                             "measured beside these")
     parser.add_argument("--remote", action="store_true",
                         help="instead: Nacre against RocksDB with its files in the same pool")
     parser.add_argument("--paper", choices=(*sheet.PAPERS, "all"),
@@ -238,6 +244,9 @@ def run(arguments: list[str]) -> None:
         return
     if options.durability:
         durability.run(options, Progress)
+        return
+    if options.tails:
+        tails.run(options, Progress)
         return
     if options.followers:
         followers.run(options, Progress)

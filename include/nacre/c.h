@@ -384,6 +384,8 @@ enum {
 /// Numbers and booleans, each as nacre/options.h has it; opening checks their bounds.
 void nacre_options_set_allow_degraded_writes(nacre_options_t* options, unsigned char value);
 unsigned char nacre_options_get_allow_degraded_writes(const nacre_options_t* options);
+void nacre_options_set_allow_narrow_writes(nacre_options_t* options, unsigned char value);
+unsigned char nacre_options_get_allow_narrow_writes(const nacre_options_t* options);
 void nacre_options_set_compaction(nacre_options_t* options, int value);
 int nacre_options_get_compaction(const nacre_options_t* options);
 void nacre_options_set_near_data_flush(nacre_options_t* options, int value);
@@ -453,6 +455,12 @@ void nacre_options_set_repair_bytes_per_second(nacre_options_t* options, uint64_
 uint64_t nacre_options_get_repair_bytes_per_second(const nacre_options_t* options);
 void nacre_options_set_operation_timeout_ms(nacre_options_t* options, uint64_t value);
 uint64_t nacre_options_get_operation_timeout_ms(const nacre_options_t* options);
+void nacre_options_set_slow_node_patience_min_ms(nacre_options_t* options, uint64_t value);
+uint64_t nacre_options_get_slow_node_patience_min_ms(const nacre_options_t* options);
+void nacre_options_set_slow_node_patience_max_ms(nacre_options_t* options, uint64_t value);
+uint64_t nacre_options_get_slow_node_patience_max_ms(const nacre_options_t* options);
+void nacre_options_set_hedged_reads_percent(nacre_options_t* options, uint32_t value);
+uint32_t nacre_options_get_hedged_reads_percent(const nacre_options_t* options);
 void nacre_options_set_max_log_file_size(nacre_options_t* options, size_t value);
 size_t nacre_options_get_max_log_file_size(const nacre_options_t* options);
 void nacre_options_set_log_file_time_to_roll(nacre_options_t* options, size_t value);

@@ -143,6 +143,11 @@ class EventListener {
   /// A node of the pool cannot be reached (any more), or, `OnNodeJoined`, can be (again).
   virtual void OnNodeLost(DB* /*db*/, const NodeInfo& /*info*/) {}
   virtual void OnNodeJoined(DB* /*db*/, const NodeInfo& /*info*/) {}
+  /// A node that is there has become slow (PoolOptions::slow_node_patience_min), or,
+  /// `OnNodePrompt`, answers as fast as others again. Of changes within 20 ms only what came of
+  /// them is told.
+  virtual void OnNodeSlow(DB* /*db*/, const NodeInfo& /*info*/) {}
+  virtual void OnNodePrompt(DB* /*db*/, const NodeInfo& /*info*/) {}
   /// A pass over the tables has made fragments anew on other nodes. Others may be left: property
   /// "nacre.repair.tables-left".
   virtual void OnRebuildCompleted(DB* /*db*/, const NodeRebuildInfo& /*info*/) {}

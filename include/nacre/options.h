@@ -66,6 +66,11 @@ struct DBOptions {
   /// Writes new tables with reduced redundancy while fewer nodes are alive than `redundancy` needs;
   /// the LOG says so. Otherwise flushes fail with `Unavailable` until there are enough.
   bool allow_degraded_writes = false;
+  /// While nodes are slow (see slow_node_patience_min) and the pool has no others in their place,
+  /// codes new tables for the rest: rs(3,2) on five nodes where `redundancy` is rs(4,2). As many
+  /// nodes may be lost; the tables take more memory, until compactions write them anew. Otherwise
+  /// flushes and compactions wait for the slow nodes.
+  bool allow_narrow_writes = true;
   CompactionSite compaction = CompactionSite::kAuto;
   NearDataFlush near_data_flush = NearDataFlush::kAuto;
   /// Each node goes through what it holds of the database without end, at this pace, and compares
@@ -137,6 +142,10 @@ struct DBOptions {
   uint64_t repair_bytes_per_second = kAdaptiveRepair;
   /// A wait for a node longer than this fails with `TimedOut` or `Unavailable`.
   std::chrono::milliseconds operation_timeout{10'000};
+  /// These three: see PoolOptions; of the pool that `pool_uri` names.
+  std::chrono::milliseconds slow_node_patience_min{4};
+  std::chrono::milliseconds slow_node_patience_max{20};
+  uint32_t hedged_reads_percent = 5;
 
   // ---- Local memory -------------------------------------------------------------------------
 

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <chrono>
+#include <cstdint>
 #include <memory>
 #include <string>
 
@@ -17,6 +19,18 @@ struct PoolOptions {
   /// looks up has its own, and iterators have 8. Flushes and requests come on top: a few for each
   /// background job. Bound it where an adapter's cache holds few connections and threads are many.
   int max_queue_pairs_per_node = 0;
+  /// A node that keeps a read or a write to the log waiting for longer than four times what such
+  /// operations take on the nodes of the pool at the 99th percentile, but not for less than `min`
+  /// nor for more than `max`, counts as slow: the log goes on elsewhere, reads turn to other
+  /// replicas or decode what others have, new tables and jobs avoid the node until it is as fast as
+  /// others again. Less than half of the nodes count as slow at a time. Where everything takes
+  /// long, waits are four times the median at least. `max` 0: nodes are waited for, as long as an
+  /// operation may take.
+  std::chrono::milliseconds slow_node_patience_min{4};
+  std::chrono::milliseconds slow_node_patience_max{20};
+  /// At most so many of 100 reads are asked of other nodes since one of them is late; a few are
+  /// always free. 0: none are.
+  uint32_t hedged_reads_percent = 5;
   /// Hears of peers that were refused and of a secret file that every user may read. May be null.
   std::shared_ptr<Logger> info_log{};
 };

@@ -31,6 +31,10 @@ constexpr int StreamLimit(int max_queue_pairs_per_node) {
 
 struct PoolClientOptions {
   std::chrono::milliseconds operation_timeout{10'000};
+  /// These three: as DBOptions has them.
+  std::chrono::milliseconds slow_node_patience_min{4};
+  std::chrono::milliseconds slow_node_patience_max{20};
+  uint32_t hedged_reads_percent = 5;
   /// Slab size asked for; a node that was formatted with another one refuses. 0: any.
   uint64_t slab_bytes = 64 << 20;
   /// The node this client runs on, when a memory node uses it to reach its peers: no connection

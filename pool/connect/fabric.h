@@ -10,6 +10,7 @@
 #include "pool/connect/client_context.h"
 #include "pool/connect/node_link.h"
 #include "pool/connect/node_monitor.h"
+#include "pool/connect/pool_pace.h"
 #include "table/format/placement.h"
 
 namespace nacre::pool {
@@ -29,6 +30,7 @@ struct Fabric {
   std::atomic<uint64_t> hang_ups{0};            ///< Lifelines that this client has ended.
   std::atomic<uint32_t> connections_made{0};  ///< For data: their numbers. Relaxed: just distinct.
   AbandonedWrites abandoned_writes;
+  PoolPace pace{this};
   std::unique_ptr<NodeMonitor> monitor;  ///< Ends before the links.
 
   ~Fabric() { monitor.reset(); }

@@ -10,6 +10,9 @@ namespace {
 
 constexpr uint64_t kFirstBackOffNanos = 10'000'000;
 constexpr uint64_t kLastBackOffNanos = 1'000'000'000;
+/// How much longer a connection may take than a request: it has several round trips and secrets to
+/// prove.
+constexpr int kConnectFactor = 1;
 
 }  // namespace
 
@@ -42,9 +45,8 @@ Status Lane::Get(NodeLink* link, rdma::QueuePair** queue_pair) {
   if (peer.back_off_nanos > 0 && clock->NowNanos() < peer.retry_at_nanos) return peer.last_failure;
 
   peer.connection = fabric_->connections_made.fetch_add(1, std::memory_order_relaxed) + 1;
-  Status s = link->Connect(fabric_->context.device, ConnectionKind::kData,
-                           rdma::QueueDepths{.send = kDepth, .receive = 1}, queue_.get(),
-                           fabric_->context.OperationDeadline(), &peer.queue_pair, peer.connection);
+  Status s = Connect(link, &peer);
+  if (s.IsTimedOut() && link->pace().slow()) return s;
   if (!s.ok()) {
     peer.back_off_nanos =
         std::clamp(2 * peer.back_off_nanos, kFirstBackOffNanos, kLastBackOffNanos);
@@ -56,6 +58,24 @@ Status Lane::Get(NodeLink* link, rdma::QueuePair** queue_pair) {
   peer.back_off_nanos = 0;
   *queue_pair = peer.queue_pair.get();
   return Status::OK();
+}
+
+Status Lane::Connect(NodeLink* link, Peer* peer) {
+  const auto connect = [&](Deadline deadline) {
+    return link->Connect(fabric_->context.device, ConnectionKind::kData,
+                         rdma::QueueDepths{.send = kDepth, .receive = 1}, queue_.get(), deadline,
+                         &peer->queue_pair, peer->connection);
+  };
+  PoolPace* const pace = &fabric_->pace;
+  const std::chrono::nanoseconds most = fabric_->context.options.operation_timeout;
+  const std::chrono::nanoseconds patience =
+      kConnectFactor * pace->Patience(NodeOperation::kRequest);
+  // A node that is slow already was chosen knowingly.
+  if (pace->active() && !link->pace().slow() && patience < most) {
+    Status s = connect(Deadline::After(fabric_->context.clock, patience));
+    if (!s.IsTimedOut() || pace->NoteLate(link)) return s;
+  }
+  return connect(fabric_->context.OperationDeadline());
 }
 
 void Lane::AbandonWrites(NodeLink* link, const Status& why) {

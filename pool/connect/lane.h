@@ -55,6 +55,9 @@ class Lane {
   explicit Lane(Fabric* fabric) : fabric_(fabric) {}
 
   Peer& PeerOf(const NodeLink& link);
+  /// To a node that becomes slow before it answers: `TimedOut`, so that its caller can go
+  /// elsewhere.
+  Status Connect(NodeLink* link, Peer* peer);
 
   Fabric* const fabric_;
   std::unique_ptr<rdma::CompletionQueue> queue_;

@@ -10,6 +10,7 @@
 
 #include "nacre/status.h"
 #include "pool/connect/client_context.h"
+#include "pool/connect/node_pace.h"
 #include "pool/connect/request_channel.h"
 #include "pool/wire/messages.h"
 #include "pool/wire/protocol.h"
@@ -56,6 +57,10 @@ class NodeLink {
     return state() == State::kLost || cut_off_.load(std::memory_order_acquire);
   }
   bool alive() const { return state_.load(std::memory_order_relaxed) <= State::kUp; }
+  /// Alive, and not slow: what has a choice goes there.
+  bool prompt() const { return alive() && !pace_.slow(); }
+  const NodePace& pace() const { return pace_; }
+  NodePace* mutable_pace() { return &pace_; }
 
   // ---- The node's region. Set before the first kUp, then constant, except where the process that
   // ---- serves it has it: a node whose memory outlives it comes back with it elsewhere. A queue
@@ -150,6 +155,7 @@ class NodeLink {
   const std::string address_;
   std::atomic<State> state_{State::kUnconnected};
   std::atomic<bool> cut_off_{false};
+  NodePace pace_;
 
   std::atomic<uint64_t> instance_id_{0};
   std::atomic<uint64_t> region_bytes_{0};

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "pool/connect/fabric.h"
+#include "pool/connect/pool_pace.h"
 #include "pool/connect/request_channel.h"
 #include "pool/wire/control.pb.h"
 
@@ -28,6 +29,9 @@ constexpr nanoseconds kSilence = milliseconds(100);
 /// moment ago. A slow one is given more by and by, up to kConnectTimeout.
 constexpr nanoseconds kFirstPatience = milliseconds(300);
 constexpr nanoseconds kReturnPatience = milliseconds(1000);
+/// How long a slow node may be silent before it counts as down. Machines that pause do so for
+/// shorter, as a rule, and are asked nothing meanwhile but whether they are back.
+constexpr nanoseconds kSlowPatience = milliseconds(3000);
 /// A node that has answered a knock is given so many times as long to take its client in.
 constexpr int kSlack = 10;
 /// Nodes that are asked at once whether they are there.
@@ -68,7 +72,10 @@ NodeMonitor::~NodeMonitor() {
   Stop();
   // They wake the queue.
   candidates_.clear();
-  for (Lifeline& lifeline : lifelines_) lifeline.attempts.knock.reset();
+  for (Lifeline& lifeline : lifelines_) {
+    lifeline.attempts.knock.reset();
+    lifeline.probe.reset();
+  }
   for (Lifeline& lifeline : lifelines_) lifeline.queue_pair.reset();
 }
 
@@ -300,7 +307,7 @@ uint64_t NodeMonitor::Step(Lifeline* lifeline) {
     }
     case NodeLink::State::kUp:
       lifeline->suspected = false;
-      return UINT64_MAX;
+      return StepSlow(lifeline);
     case NodeLink::State::kUnconnected: {
       MutexLock lock(&mutex_);
       if (link->id() >= wanted_.size() || !wanted_[link->id()]) return UINT64_MAX;
@@ -311,6 +318,29 @@ uint64_t NodeMonitor::Step(Lifeline* lifeline) {
       break;
   }
   return lifeline->queue_pair != nullptr ? StepSuspected(lifeline) : StepUnreached(lifeline);
+}
+
+uint64_t NodeMonitor::StepSlow(Lifeline* lifeline) {
+  NodeLink* const link = lifeline->link;
+  PoolPace* const pace = &fabric_->pace;
+  if (lifeline->probe != nullptr) {
+    if (!lifeline->probe->done()) return UINT64_MAX;  // Its end wakes the thread.
+    const std::unique_ptr<NodeProbe> probe = std::move(lifeline->probe);
+    if (probe->status().ok()) {
+      pace->NoteProbe(link, probe->longest_read(), probe->longest_request());
+    } else {
+      // It may be stopped, or its network gone, and is down until it answers.
+      Suspect(link, probe->status());
+      return context_->clock->NowNanos();
+    }
+  }
+  if (!link->pace().slow()) return UINT64_MAX;
+  const uint64_t at = pace->ProbeAt(*link);
+  if (context_->clock->NowNanos() < at) return at;
+  lifeline->probe = std::make_unique<NodeProbe>(
+      *context_, link, std::min<nanoseconds>(kSlowPatience, context_->options.operation_timeout),
+      [this] { queue_->Wake(); });
+  return UINT64_MAX;
 }
 
 uint64_t NodeMonitor::StepSuspected(Lifeline* lifeline) {
@@ -328,6 +358,7 @@ uint64_t NodeMonitor::StepSuspected(Lifeline* lifeline) {
       Knock(attempts, lifeline->link->address(), lifeline->link->instance_id(), &why);
   if (answer == Answer::kYes) {
     lifeline->suspected = false;
+    fabric_->pace.Forget(lifeline->link);
     lifeline->link->SetUp();
     // Roots may have been published without it meanwhile.
     fabric_->membership_changes.fetch_add(1, std::memory_order_acq_rel);
@@ -493,6 +524,7 @@ Status NodeMonitor::TryConnect(Lifeline* lifeline, Deadline deadline) {
     HangUp(lifeline);
     return s;
   }
+  fabric_->pace.Forget(lifeline->link);
   lifeline->link->SetUp();
   lifeline->link->GiveChannel(std::move(channel));
   if (returns) fabric_->membership_changes.fetch_add(1, std::memory_order_acq_rel);

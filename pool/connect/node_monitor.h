@@ -13,6 +13,7 @@
 #include "nacre/status.h"
 #include "pool/connect/node_knock.h"
 #include "pool/connect/node_link.h"
+#include "pool/connect/node_probe.h"
 #include "pool/connect/request_channel.h"
 #include "rdma/transport.h"
 #include "util/clock.h"
@@ -60,6 +61,9 @@ class NodeMonitor {
   /// A connection to `link` failed with `why`: see NodeLink::Suspect.
   void Suspect(NodeLink* link, const Status& why);
 
+  /// Has the thread look at what is due: a node has become slow.
+  void Wake() { queue_->Wake(); }
+
   /// See PoolClient.
   Status JoinRefusal() const EXCLUDES(mutex_);
 
@@ -83,6 +87,7 @@ class NodeMonitor {
     NodeLink* link = nullptr;
     std::unique_ptr<rdma::QueuePair> queue_pair;
     Attempts attempts;
+    std::unique_ptr<NodeProbe> probe;  ///< For a slow node; null: none is under way.
     /// Number of its queue pair: in the ids of requests, above the node's number.
     uint64_t number = 0;
     bool failed = false;  ///< A completion said so.
@@ -116,6 +121,8 @@ class NodeMonitor {
   void TakeCompletions();
   /// Does what is due for one node; returns when to look again.
   uint64_t Step(Lifeline* lifeline);
+  /// The same for one that is up and slow.
+  uint64_t StepSlow(Lifeline* lifeline);
   /// The same for one that is down while its lifeline stands.
   uint64_t StepSuspected(Lifeline* lifeline);
   /// The same for one that has no lifeline and should.

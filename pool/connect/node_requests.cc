@@ -5,6 +5,7 @@
 #include <memory>
 #include <utility>
 
+#include "pool/connect/pool_pace.h"
 #include "pool/connect/request_channel.h"
 #include "pool/connect/spin_wait.h"
 #include "pool/wire/protocol.h"
@@ -23,7 +24,14 @@ Status NodeRequests::Lost(NodeLink* link, Status why) {
   return why;
 }
 
-Status NodeRequests::Call(NodeId node, control::Request* request, control::Reply* reply) {
+Status NodeRequests::Call(NodeId node, control::Request* request, control::Reply* reply,
+                          Late late) {
+  if (late == Late::kLeft) {
+    const auto copy = [&](NodeId, control::Request* message) { *message = *request; };
+    Answer answer = std::move(CallAll({node}, copy, late).front());
+    *reply = std::move(answer.reply);
+    return std::move(answer.status);
+  }
   NodeLink* link = nullptr;
   NACRE_RETURN_IF_ERROR(UpLink(node, &link));
   const Deadline deadline = fabric_->context.OperationDeadline();
@@ -39,7 +47,8 @@ Status NodeRequests::Call(NodeId node, control::Request* request, control::Reply
 }
 
 std::vector<NodeRequests::Answer> NodeRequests::CallAll(const std::vector<NodeId>& nodes,
-                                                        const Make& make, Deadline deadline) {
+                                                        const Make& make, Deadline deadline,
+                                                        Late late) {
   struct Call {
     NodeLink* link = nullptr;
     std::unique_ptr<RequestChannel> channel;  ///< Null: it has ended.
@@ -80,6 +89,9 @@ std::vector<NodeRequests::Answer> NodeRequests::CallAll(const std::vector<NodeId
   });
 
   SpinWait pause(fabric_->context.clock);
+  Clock* const clock = fabric_->context.clock;
+  const uint64_t start = clock->NowNanos();
+  const auto waited = [&] { return std::chrono::nanoseconds(clock->NowNanos() - start); };
   for (bool waiting = true; waiting; pause.Pause()) {
     waiting = false;
     for (size_t i = 0; i < nodes.size(); ++i) {
@@ -91,11 +103,16 @@ std::vector<NodeRequests::Answer> NodeRequests::CallAll(const std::vector<NodeId
         s = call.channel->CheckConnection();
         if (s.ok() && deadline.Expired()) {
           s = Status::TimedOut(call.link->address() + ": no answer to a request");
+        } else if (s.ok() && late == Late::kLeft &&
+                   waited() > fabric_->pace.Patience(NodeOperation::kRequest) &&
+                   fabric_->pace.NoteLate(call.link)) {
+          s = Status::TimedOut(call.link->address() + ": slow to answer a request");
         }
       }
       if (s.ok() && !done) {
         waiting = true;
       } else if (s.ok()) {
+        call.link->mutable_pace()->Note(NodeOperation::kRequest, waited());
         call.link->GiveChannel(std::move(call.channel));
         answers[i].status = GetStatus(answers[i].reply).WithContext(call.link->address());
       } else {

@@ -29,13 +29,20 @@ class NodeRequests {
   /// `fabric` outlives this.
   explicit NodeRequests(Fabric* fabric) : fabric_(fabric) {}
 
+  /// Whether a node that is slow (pool/connect/pool_pace.h) is waited for until the deadline, or
+  /// answers `TimedOut` when it is late: where the others suffice, or others could be asked.
+  enum class Late : uint8_t { kAwaited, kLeft };
   /// Sends one request to `node`, within the time of one operation.
-  Status Call(NodeId node, control::Request* request, control::Reply* reply);
+  Status Call(NodeId node, control::Request* request, control::Reply* reply,
+              Late late = Late::kAwaited);
   /// Sends a request of its own to each of the nodes, all at once. One answer for each, in order.
-  std::vector<Answer> CallAll(const std::vector<NodeId>& nodes, const Make& make,
-                              Deadline deadline);
+  std::vector<Answer> CallAll(const std::vector<NodeId>& nodes, const Make& make, Deadline deadline,
+                              Late late = Late::kAwaited);
   std::vector<Answer> CallAll(const std::vector<NodeId>& nodes, const Make& make) {
     return CallAll(nodes, make, fabric_->context.OperationDeadline());
+  }
+  std::vector<Answer> CallAll(const std::vector<NodeId>& nodes, const Make& make, Late late) {
+    return CallAll(nodes, make, fabric_->context.OperationDeadline(), late);
   }
   /// CallAll, again for those that answer TryAgain, until the deadline of one operation.
   std::vector<Answer> CallUntilDone(std::vector<NodeId> nodes, const Make& make);

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "pool/connect/pool_pace.h"
+
 namespace nacre::pool {
 
 void AsyncReader::Queue::Push(AsyncRead* read) {
@@ -90,6 +92,7 @@ void AsyncReader::PostTo(NodeId node, Peer* peer, uint64_t now) {
   const auto post = [&](bool last) {
     if (ready == nullptr) return;
     ready->posted_nanos = now;
+    peer->patient += ready->read.patient ? 1 : 0;
     peer->posted.Push(ready);
     PostRead(ready->read, SlotData(ready->slot), last, &ready->number);
   };
@@ -123,25 +126,41 @@ void AsyncReader::TakeEnded(NodeId node) {
   Peer& peer = peers_[node];
   while (!peer.posted.empty() && HasEnded(node, peer.posted.front()->number)) {
     peer.requests -= kRequestsOfRead;
-    End(peer.posted.Pop(), Status::OK());
+    End(PopPosted(&peer), Status::OK());
   }
 }
 
 void AsyncReader::FailReads(NodeId node, uint64_t first, const Status& why) {
   Peer& peer = peers_[node];
   while (!peer.posted.empty()) {
-    AsyncRead* const read = peer.posted.Pop();
+    AsyncRead* const read = PopPosted(&peer);
     peer.requests -= kRequestsOfRead;
     End(read, read->number < first ? Status::OK() : why);
   }
 }
 
+AsyncRead* AsyncReader::PopPosted(Peer* peer) {
+  AsyncRead* const read = peer->posted.Pop();
+  peer->patient -= read->read.patient ? 1 : 0;
+  return read;
+}
+
 void AsyncReader::FailLate() {
   const uint64_t now = fabric().context.clock->CoarseNanos();
+  PoolPace* const pace = &fabric().pace;
+  // The coarse clock is a few milliseconds behind at times.
+  const auto patience = static_cast<uint64_t>((2 * pace->Patience(NodeOperation::kRead)).count());
   for (size_t node = 0; node < peers_.size(); ++node) {
     const Peer& peer = peers_[node];
-    if (peer.posted.empty() || now < peer.posted.front()->posted_nanos + timeout_nanos_) continue;
-    GiveUpLate(static_cast<NodeId>(node));
+    if (peer.posted.empty()) continue;
+    const AsyncRead& first = *peer.posted.front();
+    const bool late = now >= first.posted_nanos + patience && !first.read.patient;
+    if (now >= first.posted_nanos + timeout_nanos_) {
+      GiveUpLate(static_cast<NodeId>(node));
+    } else if (late && peer.patient == 0 && pace->TakeHedge()) {
+      pace->NoteLate(fabric().link(static_cast<NodeId>(node)));
+      GiveUpLate(static_cast<NodeId>(node));
+    }
   }
 }
 

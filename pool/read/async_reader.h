@@ -74,6 +74,7 @@ class AsyncReader final : private PointLane {
     Queue added;  ///< To be posted.
     Queue posted;
     int requests = 0;     ///< Outstanding, or to be.
+    int patient = 0;      ///< Posted reads that are to be waited for.
     bool listed = false;  ///< In added_to_.
   };
 
@@ -93,6 +94,8 @@ class AsyncReader final : private PointLane {
   void FailReads(NodeId node, uint64_t first, const Status& why) override;
   /// Gives up on nodes where one waits longer than an operation may.
   void FailLate();
+  /// Takes the first of those posted.
+  static AsyncRead* PopPosted(Peer* peer);
   void End(AsyncRead* read, Status status);
 
   const uint64_t timeout_nanos_;

@@ -4,6 +4,7 @@
 #include <cassert>
 #include <utility>
 
+#include "pool/connect/pool_pace.h"
 #include "pool/connect/spin_wait.h"
 
 namespace nacre::pool {
@@ -11,6 +12,11 @@ namespace {
 
 /// Each read lands on a cache line of its own.
 constexpr size_t kLandingAlignment = 64;
+
+using std::chrono::nanoseconds;
+
+/// How often a thread that has waited long enough looks again before it takes a read for late.
+constexpr int kLateLooks = 3;
 
 constexpr size_t LandingBytes(uint32_t length) {
   return (size_t{length} + kLandingAlignment - 1) / kLandingAlignment * kLandingAlignment;
@@ -177,24 +183,72 @@ void ClientSession::PostWindow(Window* window, char* landing) {
 void ClientSession::Await(const Window& window) {
   const ClientContext& context = fabric().context;
   SpinWait pause(context.clock);
-  uint64_t deadline_nanos = 0;
+  uint64_t start_nanos = 0;
+  int late_looks = 0;
+  const auto waited = [&] { return nanoseconds(context.clock->NowNanos() - start_nanos); };
   for (size_t i = window.last_of._Find_first(); i < window.reads.size();) {
     const NodeId node = window.reads[i].from.node;
     if (HasEnded(node, window.numbers[i])) {
+      if (start_nanos != 0) {
+        fabric().link(node)->mutable_pace()->Note(NodeOperation::kRead, waited());
+      }
       i = window.last_of._Find_next(i);
       continue;
     }
     if (Poll([](NodeId) {}) > 0) continue;
+    if (start_nanos == 0) start_nanos = context.clock->NowNanos();
     pause.Pause();
     if (!pause.TimeToCheckClock()) continue;
-    const uint64_t now = context.clock->NowNanos();
-    if (deadline_nanos == 0) {
-      deadline_nanos =
-          now + static_cast<uint64_t>(
-                    std::chrono::nanoseconds(context.options.operation_timeout).count());
+    const nanoseconds so_far = waited();
+    if (so_far >= context.options.operation_timeout) {
+      GiveUpLate(node);
+    } else if (so_far > fabric().pace.Patience(NodeOperation::kRead) &&
+               // This thread, or the one that receives, may have been away itself.
+               ++late_looks > kLateLooks && MayLeave(window, node)) {
+      LeaveBehind(window, node);
+      i = window.last_of._Find_next(i);
+      late_looks = 0;
     }
-    if (now >= deadline_nanos) GiveUpLate(node);
   }
+}
+
+bool ClientSession::MayLeave(const Window& window, NodeId node) {
+  for (const PointRead& read : window.reads) {
+    if (read.from.node == node && read.patient) return false;
+  }
+  if (!fabric().pace.TakeHedge()) return false;
+  // Whether or not it counts as slow from here on.
+  fabric().pace.NoteLate(fabric().link(node));
+  return true;
+}
+
+void ClientSession::LeaveBehind(const Window& window, NodeId node) {
+  if (left_.size() == kMaxLeft && landing_ != nullptr) return GiveUpLate(node);
+  uint64_t last = 0;
+  for (size_t i = 0; i < window.reads.size(); ++i) {
+    PointRead& read = window.reads[i];
+    if (read.from.node != node || HasEnded(node, window.numbers[i])) continue;
+    read.status = Status::TimedOut(fabric().link(node)->address() + ": slow");
+    last = std::max(last, window.numbers[i]);
+  }
+  // Other windows may be on their way to the same memory, and be left behind, too.
+  if (landing_ != nullptr) {
+    left_.push_back({.landing = std::move(landing_), .last = {}});
+    landing_data_ = nullptr;
+    landing_bytes_ = 0;
+    landing_used_ = 0;
+  }
+  if (!left_.empty()) left_.back().last.emplace_back(node, last);
+}
+
+void ClientSession::ForgetEnded() {
+  if (left_.empty()) [[likely]]
+    return;
+  Poll([](NodeId) {});
+  std::erase_if(left_, [this](const Left& left) {
+    return std::all_of(left.last.begin(), left.last.end(),
+                       [this](const auto& last) { return HasEnded(last.first, last.second); });
+  });
 }
 
 void ClientSession::FailReads(NodeId node, uint64_t first, const Status& why) {
@@ -209,6 +263,7 @@ void ClientSession::FailReads(NodeId node, uint64_t first, const Status& why) {
 }
 
 Status ClientSession::EnsureLanding(size_t bytes) {
+  ForgetEnded();
   if (bytes <= landing_bytes_ &&
       (landing_bytes_ <= kMaxKeptLandingBytes || bytes > kMaxKeptLandingBytes)) {
     return Status::OK();

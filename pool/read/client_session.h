@@ -22,6 +22,7 @@ namespace nacre::pool {
 class ClientSession final : private PointLane {
  public:
   static Status Create(Fabric* fabric, std::unique_ptr<ClientSession>* session);
+  ~ClientSession() { lane_.reset(); }  // Before the memory where late reads land.
 
   /// These three: see PointReader.
   void ReadAll(std::span<PointRead> reads) {
@@ -48,6 +49,14 @@ class ClientSession final : private PointLane {
   static constexpr size_t kLandingBytes = 64 << 10;
   /// Landing memory beyond this is given back by the next call that needs less.
   static constexpr size_t kMaxKeptLandingBytes = 4 << 20;
+  /// Memory in which late reads may still land, at most; then their connection is given up.
+  static constexpr size_t kMaxLeft = 8;
+
+  /// Where reads land that were left behind.
+  struct Left {
+    std::unique_ptr<rdma::MemoryRegion> landing;
+    std::vector<std::pair<NodeId, uint64_t>> last;  ///< By node, the number of the last of them.
+  };
 
   using PointLane::PointLane;
 
@@ -59,6 +68,13 @@ class ClientSession final : private PointLane {
   /// Posts the window's reads to land one after the other from `landing` on.
   void PostWindow(Window* window, char* landing);
   void Await(const Window& window);
+  /// Whether the reads of the window from this node may be left behind: all are late, impatient,
+  /// and to be asked of others.
+  bool MayLeave(const Window& window, NodeId node);
+  /// Ends them as late. The memory where they will land stays as it is until they have.
+  void LeaveBehind(const Window& window, NodeId node);
+  /// Frees the memory of reads that were left behind and have ended since.
+  void ForgetEnded();
   void FailReads(NodeId node, uint64_t first, const Status& why) override;
   Status EnsureLanding(size_t bytes);
 
@@ -73,6 +89,7 @@ class ClientSession final : private PointLane {
   std::array<Window, kWindows> windows_;
   /// By node: the last window that had reads of it, as posted_ was then.
   std::vector<uint64_t> window_of_;
+  std::vector<Left> left_;
 };
 
 }  // namespace nacre::pool

@@ -71,7 +71,7 @@ class PointLane {
   /// The same since a read has not ended in the time that an operation may take.
   void GiveUpLate(NodeId node);
 
-  const Fabric& fabric() const { return *lane_->fabric(); }
+  Fabric& fabric() const { return *lane_->fabric(); }
   bool HasEnded(NodeId node, uint64_t number) const { return number <= targets_[node].ended; }
 
   std::unique_ptr<rdma::MemoryRegion> landing_;  ///< Outlives the lane's queue pairs.

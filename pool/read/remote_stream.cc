@@ -3,11 +3,17 @@
 #include <algorithm>
 #include <utility>
 
+#include "pool/connect/pool_pace.h"
 #include "pool/connect/spin_wait.h"
 #include "util/perf_step.h"
 
 namespace nacre::pool {
 namespace {
+
+/// What a byte of a long read adds to the patience: 100 MB/s.
+constexpr std::chrono::nanoseconds kSlowestByte{10};
+/// Looks after the patience has ended before a read is taken for late.
+constexpr int kLateLooks = 3;
 
 /// The caller's reads, whichever thread carries them out.
 void CountReads(std::span<const StreamPart> parts) {
@@ -46,6 +52,7 @@ RemoteStream::~RemoteStream() {
 /// A read that waits for its parts, or one that is done and failed.
 std::shared_ptr<StreamRead> RemoteStream::NewRead(size_t bytes) {
   auto read = std::make_shared<StreamRead>();
+  read->bytes_ = bytes;
   if (Status s = buffers_->Take(bytes, &read->buffer_); !s.ok()) {
     Fail(read.get(), kNoNode, s);
     EndPart(read.get());
@@ -214,6 +221,57 @@ void RemoteStream::Await(const StreamRead& read) {
   ReadCarrier::Work work;
   if (read.carried_ && carrier_->GiveBack(read, &work)) StartParts(work.parts, work.read);
   AwaitUnless(read, nullptr);
+}
+
+bool RemoteStream::Await(const StreamRead& read, bool patient, std::vector<NodeId>* late) {
+  PoolPace* const pace = &fabric_->pace;
+  if (read.done()) return true;
+  if (patient || !pace->active()) {
+    Await(read);
+    return true;
+  }
+  const PerfTimer timer(&PerfContext::remote_read_wait_nanos);
+  ReadCarrier::Work work;
+  if (read.carried_ && carrier_->GiveBack(read, &work)) StartParts(work.parts, work.read);
+  Clock* const clock = fabric_->context.clock;
+  const uint64_t start = clock->NowNanos();
+  const std::chrono::nanoseconds patience =
+      pace->Patience(NodeOperation::kRead) + kSlowestByte * read.bytes_;
+  SpinWait pause(clock);
+  int late_looks = 0;
+  while (!read.done()) {
+    if (mutex_.TryLock()) {
+      MutexLock lock(&mutex_, std::adopt_lock);
+      Poll();
+    }
+    if (read.done()) break;
+    pause.Pause();
+    if (!pause.TimeToCheckClock()) continue;
+    // As of a point read, this thread may have been away.
+    if (std::chrono::nanoseconds(clock->NowNanos() - start) <= patience ||
+        ++late_looks <= kLateLooks) {
+      continue;
+    }
+    *late = Outstanding(read);
+    if (late->empty() || !pace->TakeHedge()) {
+      AwaitUnless(read, nullptr);
+      return true;
+    }
+    for (const NodeId node : *late) pace->NoteLate(fabric_->link(node));
+    return false;
+  }
+  return true;
+}
+
+std::vector<NodeId> RemoteStream::Outstanding(const StreamRead& read) {
+  std::vector<NodeId> nodes;
+  MutexLock lock(&mutex_);
+  for (const Slot& slot : slots_) {
+    if (slot.read.get() != &read) continue;
+    const NodeId node = slot.link->id();
+    if (std::find(nodes.begin(), nodes.end(), node) == nodes.end()) nodes.push_back(node);
+  }
+  return nodes;
 }
 
 /// Waits for the read's end, or until the flag, if it is not null, is set.

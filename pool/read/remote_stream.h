@@ -43,6 +43,10 @@ class RemoteStream {
       EXCLUDES(mutex_);
   /// Waits until `read`, which Start of this stream gave, is done.
   void Await(const StreamRead& read) EXCLUDES(mutex_);
+  /// The same unless it is late (pool/connect/pool_pace.h) and not `patient`. False: it is, since
+  /// the nodes in `*late` have not answered, and had better be read from elsewhere. What is on its
+  /// way lands in its buffer, which the stream keeps for so long.
+  bool Await(const StreamRead& read, bool patient, std::vector<NodeId>* late) EXCLUDES(mutex_);
 
  private:
   /// Requests outstanding over all nodes.
@@ -68,6 +72,8 @@ class RemoteStream {
       REQUIRES(mutex_);
   Status TakeSlot(size_t* index) REQUIRES(mutex_);
   void AwaitUnless(const StreamRead& read, const std::atomic<bool>* ended) EXCLUDES(mutex_);
+  /// The nodes that the read waits for.
+  std::vector<NodeId> Outstanding(const StreamRead& read) EXCLUDES(mutex_);
   void Poll() REQUIRES(mutex_);
   /// Fails everything outstanding on `link`.
   void Abandon(NodeLink* link, const Status& why) REQUIRES(mutex_);

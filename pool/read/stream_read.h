@@ -31,6 +31,7 @@ class StreamRead {
   char* to_ = nullptr;  ///< Where the bytes go, which `region_` has registered.
   const rdma::MemoryRegion* region_ = nullptr;
   std::vector<NodeId> failed_;
+  size_t bytes_ = 0;      ///< Size of the buffer.
   bool carried_ = false;  ///< A ReadCarrier has taken it.
   int parts_ = 1;  ///< Requests not completed, and one while they are posted; under the stream's
                    ///< mutex, as is status_ until done.

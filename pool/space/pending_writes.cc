@@ -47,7 +47,7 @@ void EndJobs(PoolClient* client, uint64_t database_id, std::vector<JobEnd>* jobs
           request->mutable_end_jobs()->set_database_id(database_id);
           for (const uint64_t id : by_node.at(node)) request->mutable_end_jobs()->add_job_ids(id);
         },
-        deadline);
+        deadline, NodeRequests::Late::kLeft);
     nodes.clear();
     for (const NodeRequests::Answer& answer : answers) {
       const Status status = client->databases()->Heed(database_id, answer.status);
@@ -81,7 +81,7 @@ void EndAbandonedWrites(PoolClient* client) {
           request->mutable_end_connections()->add_connections(connection);
         }
       },
-      EndDeadline(fabric->context));
+      EndDeadline(fabric->context), NodeRequests::Late::kLeft);
   for (const NodeRequests::Answer& answer : answers) {
     if (answer.status.ok()) {
       fabric->abandoned_writes.Ended(answer.node, connections.at(answer.node));

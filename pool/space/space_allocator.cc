@@ -7,6 +7,7 @@
 #include <new>
 #include <optional>
 #include <string>
+#include <tuple>
 #include <utility>
 
 #include "pool/reports.h"
@@ -49,23 +50,26 @@ void SpaceAllocator::Rep::Schedule(std::function<void()> task) {
 }
 
 std::vector<NodeId> SpaceAllocator::Rep::Candidates(NodeId preferred, uint64_t bytes) const {
-  std::vector<std::pair<uint64_t, NodeId>> by_use;
+  std::vector<std::tuple<int, uint64_t, NodeId>> by_use;
   uint64_t total = 0;
   for (int i = 0; i < client_->node_count(); ++i) {
     const auto node = static_cast<NodeId>(i);
     if (!client_->alive(node)) continue;
-    // Nodes that are to be left come last.
-    by_use.emplace_back(nodes_[node].draining ? UINT64_MAX : nodes_[node].used_bytes, node);
+    // Nodes that are slow come behind the others, and those that are to be left last.
+    const int rank = nodes_[node].draining ? 2 : client_->prompt(node) ? 0 : 1;
+    by_use.emplace_back(rank, nodes_[node].used_bytes, node);
     total += nodes_[node].used_bytes;
   }
   std::sort(by_use.begin(), by_use.end());
   std::vector<NodeId> order;
   order.reserve(by_use.size());
-  for (const auto& [used, node] : by_use) order.push_back(node);
+  for (const auto& [rank, used, node] : by_use) order.push_back(node);
 
   // A node that wrote its own output without end would attract all compactions, and all data.
   const auto favourite = std::find(order.begin(), order.end(), preferred);
-  if (favourite == order.end() || nodes_[preferred].draining) return order;
+  if (favourite == order.end() || nodes_[preferred].draining || !client_->prompt(preferred)) {
+    return order;
+  }
   const uint64_t fair_share = total / order.size();
   if (nodes_[preferred].used_bytes <= fair_share + fair_share / 4 + kPreferenceSlack * bytes) {
     std::rotate(order.begin(), favourite, favourite + 1);
@@ -428,16 +432,20 @@ std::vector<uint64_t> SpaceAllocator::Rep::Slabs(NodeId node) {
 Status SpaceAllocator::Rep::MeasureFree(NodeId node, uint64_t piece, FreeSpace* free) {
   MutexLock lock(&mutex_);
   Node& state = nodes_[node];
-  while (state.exchanging) changed_.Wait();
-  state.exchanging = true;
-  NodeStats stats;
   Status s;
-  {
-    MutexUnlock unlock(&mutex_);
-    s = GetStats(client_, node, &stats);
+  // What a slow node said last does.
+  if (client_->prompt(node) || state.measured.slabs_total == 0) {
+    while (state.exchanging) changed_.Wait();
+    const SlabExchange exchange(&state.exchanging, &changed_);
+    NodeStats stats;
+    {
+      MutexUnlock unlock(&mutex_);
+      s = GetStats(client_, node, &stats, NodeRequests::Late::kLeft);
+    }
+    if (s.ok()) state.measured = stats;
+    if (s.IsTimedOut() && state.measured.slabs_total > 0 && client_->alive(node)) s = Status::OK();
   }
-  state.exchanging = false;
-  changed_.SignalAll();
+  const NodeStats& stats = state.measured;
   free->bytes =
       state.free.BytesInPieces(piece) + (stats.slabs_total - stats.slabs_leased) * stats.slab_bytes;
   free->total = stats.slabs_total * stats.slab_bytes;

@@ -9,6 +9,7 @@
 
 #include "pool/space/free_ranges.h"
 #include "pool/space/space_allocator.h"
+#include "pool/wire/node_stats.h"
 #include "util/mutex.h"
 
 namespace nacre::pool {
@@ -56,6 +57,8 @@ class SpaceAllocator::Rep {
     /// A lease or a return is in progress; the next one waits, so that returned slabs are not
     /// missed and one need never leases twice. Counting free space waits as well.
     bool exchanging = false;
+    /// What the node said last of its slabs: of one that is slow, or none: 0 bytes each.
+    NodeStats measured;
     bool draining = false;
     bool lease_scheduled = false;
     bool return_scheduled = false;

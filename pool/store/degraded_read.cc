@@ -29,10 +29,11 @@ bool DegradedRead::Plan(const TableStore& store, const Placement& placement, uin
       read_of_[source_count_++] = kZeros;
     } else {
       RemoteAddr from = placement.fragments[i].start;
-      if (!store.client()->alive(from.node)) continue;
+      if (!store.client()->prompt(from.node)) continue;
       from.offset = from.offset + kFragmentHeadBytes + row * chunk_size + begin;
       read_of_[source_count_++] = static_cast<uint8_t>(read_count_);
-      reads_[read_count_++] = {.from = from, .length = n, .data = nullptr, .status = Status::OK()};
+      reads_[read_count_++] = {
+          .from = from, .length = n, .patient = false, .data = nullptr, .status = Status::OK()};
     }
     sources |= FragmentSet{1} << i;
   }

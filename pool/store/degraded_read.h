@@ -22,9 +22,10 @@ namespace nacre::pool {
 class DegradedRead {
  public:
   /// Plans for the bytes [offset, offset + n) of the table, within one chunk; the fragment that has
-  /// them counts as lost, like those on lost nodes. False if it takes the extent: too few fragments
-  /// are left, or the range straddles the end of a chunk that is shorter than others of its row, or
-  /// chunks have to be checked since their memory is not held.
+  /// them counts as lost, like those on nodes that are lost or slow. False if it takes the extent:
+  /// too few fragments are left, or the range straddles the end of a chunk that is shorter than
+  /// others of its row, or chunks have to be checked since their memory is not held. The reads are
+  /// impatient: the extent knows what to do if one is late.
   bool Plan(const TableStore& store, const Placement& placement, uint64_t table_bytes,
             uint64_t offset, uint32_t n);
   /// What is to be read, here or in a copy.

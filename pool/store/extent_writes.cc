@@ -6,9 +6,17 @@
 #include <string>
 #include <utility>
 
+#include "pool/connect/pool_pace.h"
 #include "pool/connect/spin_wait.h"
 
 namespace nacre::pool {
+
+namespace {
+
+/// How much longer a node may take over a chunk than over a record before it is late.
+constexpr int kChunkFactor = 4;
+
+}  // namespace
 
 ExtentWrites::ExtentWrites(Fabric* fabric, ConnectionPool* connections, size_t flights,
                            std::unique_ptr<Lane> lane, const WriteKeys* keys)
@@ -44,7 +52,7 @@ Status ExtentWrites::FindTarget(NodeId node, size_t* target) {
   if (lane_ == nullptr) NACRE_RETURN_IF_ERROR(connections_->TakeLane(&lane_));
   rdma::QueuePair* queue_pair = nullptr;
   NACRE_RETURN_IF_ERROR(lane_->Get(link, &queue_pair));
-  targets_.push_back({.link = link});
+  targets_.push_back({.link = link, .taken_slow = link->pace().slow()});
   return Status::OK();
 }
 
@@ -118,7 +126,12 @@ Status ExtentWrites::AwaitBelow(const int* outstanding, int limit) {
     if (std::exchange(before, outstanding_) != outstanding_) {
       deadline = fabric_->context.OperationDeadline();
     }
-    if (pause.TimeToCheckClock() && deadline.Expired()) {
+    if (!pause.TimeToCheckClock()) {
+      pause.Pause();
+      continue;
+    }
+    NACRE_RETURN_IF_ERROR(FailLate(fabric_->context.clock->NowNanos()));
+    if (deadline.Expired()) {
       std::string slow;
       for (const Target& target : targets_) {
         if (target.outstanding == 0) continue;
@@ -131,12 +144,45 @@ Status ExtentWrites::AwaitBelow(const int* outstanding, int limit) {
   }
 }
 
+Status ExtentWrites::FailLate(uint64_t now) {
+  PoolPace* const pace = &fabric_->pace;
+  if (!pace->active()) return Status::OK();
+  const std::chrono::nanoseconds patience = pace->Patience(NodeOperation::kWrite);
+  bool others_go_on = false;
+  std::vector<Target*> late;
+  for (Target& target : targets_) {
+    if (target.outstanding != target.seen_outstanding || target.outstanding == 0) {
+      target.seen_outstanding = target.outstanding;
+      target.seen_nanos = now;
+    }
+    // Chunks take longer than records do; that a node is slow may be known from those.
+    const auto factor = target.link->pace().slow() ? 1 : kChunkFactor;
+    const std::chrono::nanoseconds waited(now - target.seen_nanos);
+    if (waited <= factor * patience) {
+      others_go_on = true;
+    } else if (!target.taken_slow) {
+      late.push_back(&target);
+    }
+  }
+  if (!others_go_on) return Status::OK();
+  std::string slow;
+  for (Target* const target : late) {
+    if (!pace->NoteLate(target->link)) continue;
+    if (!slow.empty()) slow += ", ";
+    slow += target->link->address();
+  }
+  if (slow.empty()) return Status::OK();
+  late_ = true;
+  return Fail(Status::TimedOut(slow + ": slow, and others are not"));
+}
+
 Status ExtentWrites::Fail(Status why) {
   if (failure_.ok()) failure_ = std::move(why);
   for (Target& target : targets_) {
     if (target.outstanding == 0) continue;
     // The other nodes are not to blame, and not to be suspected.
-    const bool culprit = failure_.message().find(target.link->address()) != std::string_view::npos;
+    const bool culprit =
+        !late_ && failure_.message().find(target.link->address()) != std::string_view::npos;
     const Status told = culprit ? failure_ : Status::Aborted(failure_.message());
     if (keys_ == nullptr) {
       lane_->AbandonWrites(target.link, told);

@@ -19,7 +19,8 @@ namespace nacre::pool {
 ///
 /// Failures: the first one ends all. Nothing is written after it, and nothing is under way any
 /// more. `Unavailable` or `TimedOut` naming the nodes; `InvalidArgument` where this client, or the
-/// job, has no key to write.
+/// job, has no key to write. `TimedOut`, too, when a node becomes slow (pool/connect/pool_pace.h)
+/// while writes to others end; one that was slow at its first write is waited for.
 ///
 /// Thread safety: none.
 class ExtentWrites {
@@ -54,6 +55,10 @@ class ExtentWrites {
   struct Target {
     NodeLink* link = nullptr;
     int outstanding = 0;
+    bool taken_slow = false;  ///< It was slow when it was written to first.
+    // When a waiter last saw a write of it end.
+    int seen_outstanding = 0;
+    uint64_t seen_nanos = 0;
   };
   struct Flight {
     Buffer buffer;
@@ -66,6 +71,8 @@ class ExtentWrites {
   bool Translate(const NodeLink& link, uint64_t offset, rdma::RemoteBuffer* to,
                  uint64_t* contiguous) const;
   Status AwaitBelow(const int* outstanding, int limit);
+  /// Fails for nodes that are slow, as told above.
+  Status FailLate(uint64_t now);
 
   Fabric* const fabric_;
   ConnectionPool* const connections_;
@@ -75,6 +82,7 @@ class ExtentWrites {
   std::unique_ptr<Lane> lane_;  ///< Ends before the buffers.
   int outstanding_ = 0;         ///< Counted over all targets.
   Status failure_;
+  bool late_ = false;  ///< The failure is that nodes are slow, and nothing worse.
 };
 
 }  // namespace nacre::pool

@@ -58,6 +58,7 @@ Status MirroredExtent::Open(Fabric* fabric, std::vector<ExtentAddr> replicas,
     NACRE_RETURN_IF_ERROR(fabric->FindLink(replica.start.node, &mine.link));
     NACRE_RETURN_IF_ERROR((*lane)->Get(mine.link, &mine.queue_pair));
     NACRE_RETURN_IF_ERROR(Fabric::CheckRange(mine.link, replica.start.offset, replica.length));
+    mine.taken_slow = mine.link->pace().slow();
   }
   extent->reset(new MirroredExtent(fabric, std::move(*lane), replicas.front().length));
   (*extent)->replicas_ = std::move(connected);
@@ -195,14 +196,55 @@ Status MirroredExtent::Await(uint64_t ticket, Deadline deadline) {
   if (Poll() >= ticket) [[likely]]
     return Status::OK();
   const auto ended = [&] { return Poll() >= ticket || !failure_.ok(); };
+  const uint64_t start = fabric_->context.clock->NowNanos();
+  for (Replica& replica : replicas_) replica.timed = replica.done >= ticket;
+  const Deadline patience =
+      Deadline::After(fabric_->context.clock, fabric_->pace.Patience(NodeOperation::kWrite));
   while (!spin_.Until(ended, deadline.Remaining())) {
+    NoteTimes(ticket, start);
     NACRE_RETURN_IF_ERROR(FailSlow(ticket, /*only_dead=*/true));
     if (deadline.Expired()) return FailSlow(ticket, /*only_dead=*/false);
-    const auto most = std::min<std::chrono::nanoseconds>(deadline.Remaining(), kLongestSleep);
+    auto most = std::min<std::chrono::nanoseconds>(deadline.Remaining(), kLongestSleep);
+    if (const auto left = patience.Remaining(); left.count() > 0) {
+      most = std::min(most, left);
+    } else {
+      NACRE_RETURN_IF_ERROR(FailLate(ticket));
+    }
     // Without effect on what follows: completions are looked for in any case.
     lane_->queue()->Wait(most).IgnoreError();
   }
+  NoteTimes(ticket, start);
   return Poll() >= ticket ? Status::OK() : failure_;
+}
+
+void MirroredExtent::NoteTimes(uint64_t ticket, uint64_t start_nanos) {
+  std::chrono::nanoseconds took{0};
+  for (Replica& replica : replicas_) {
+    if (replica.timed || replica.done < ticket) continue;
+    replica.timed = true;
+    if (took.count() == 0)
+      took = std::chrono::nanoseconds(fabric_->context.clock->NowNanos() - start_nanos);
+    replica.link->mutable_pace()->Note(NodeOperation::kWrite, took);
+  }
+}
+
+Status MirroredExtent::FailLate(uint64_t ticket) {
+  const bool any = std::any_of(replicas_.begin(), replicas_.end(),
+                               [&](const Replica& replica) { return replica.done >= ticket; });
+  if (!any) return Status::OK();
+  std::string late;
+  for (Replica& replica : replicas_) {
+    if (replica.done >= ticket || replica.taken_slow) continue;
+    if (!fabric_->pace.NoteLate(replica.link)) continue;
+    replica.failed = true;
+    if (!late.empty()) late += ", ";
+    late += replica.link->address();
+  }
+  if (late.empty()) return Status::OK();
+  failure_ = Status::Unavailable(late + ": slow");
+  late_ = true;
+  EndAfterFailure();
+  return failure_;
 }
 
 Status MirroredExtent::FailSlow(uint64_t ticket, bool only_dead) {
@@ -229,7 +271,7 @@ Status MirroredExtent::Fail(Replica* replica, const Status& why) {
 void MirroredExtent::EndAfterFailure() {
   for (Replica& replica : replicas_) {
     // Not the fault of the other nodes, and nothing to suspect them for.
-    const Status why = replica.failed ? failure_ : Status::Aborted(failure_.message());
+    const Status why = replica.failed && !late_ ? failure_ : Status::Aborted(failure_.message());
     if (replica.outstanding > 0) {
       lane_->AbandonWrites(replica.link, why);
     } else {
@@ -238,6 +280,12 @@ void MirroredExtent::EndAfterFailure() {
     replica.queue_pair = nullptr;
     replica.outstanding = 0;
   }
+}
+
+bool MirroredExtent::BecameSlow() const {
+  return std::any_of(replicas_.begin(), replicas_.end(), [](const Replica& replica) {
+    return replica.link->pace().slow() && !replica.taken_slow;
+  });
 }
 
 std::vector<NodeId> MirroredExtent::failed_nodes() const {

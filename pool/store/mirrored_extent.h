@@ -23,7 +23,10 @@ namespace nacre::pool {
 /// Failures: the first one ends all. Nothing is written after it, and nothing is under way any
 /// more: the buffers of all writes are free. A replica fails when its node does not answer, or is
 /// known to be gone (`Unavailable`), or refuses the write since this client has not got the key any
-/// more (`InvalidArgument`). The message names the nodes.
+/// more (`InvalidArgument`). The message names the nodes. One fails, too, whose node becomes slow
+/// (`Unavailable`; pool/connect/pool_pace.h) while others have the write: so a caller that can go
+/// on elsewhere does not wait for it. A node that was slow when the extent was opened was taken
+/// knowingly, and is waited for.
 ///
 /// Thread safety: none; used by one thread at a time.
 class MirroredExtent {
@@ -57,6 +60,8 @@ class MirroredExtent {
   Status Await(uint64_t ticket, Deadline deadline);
 
   const Status& failure() const { return failure_; }
+  /// Whether a node has become slow since this was opened, and is.
+  bool BecameSlow() const;
   /// The nodes that failed.
   std::vector<NodeId> failed_nodes() const;
   uint64_t length() const { return length_; }
@@ -72,6 +77,8 @@ class MirroredExtent {
     uint64_t done = 0;         ///< The ticket up to which all writes have ended.
     uint32_t outstanding = 0;  ///< Requests.
     bool failed = false;
+    bool taken_slow = false;  ///< Its node was slow already.
+    bool timed = false;       ///< The time of the write that is awaited was noted.
     /// Bytes [from, to) of the extent are those from `start` on, for the transport.
     uint64_t from = 0;
     uint64_t to = 0;
@@ -91,6 +98,10 @@ class MirroredExtent {
   Status AwaitRoom(Replica* replica);
   void TakeCompletions();
   Status FailSlow(uint64_t ticket, bool only_dead);
+  /// Those whose nodes count as slow since they lack the write, if others have it.
+  Status FailLate(uint64_t ticket);
+  /// Notes how long the replicas took that have the write now.
+  void NoteTimes(uint64_t ticket, uint64_t start_nanos);
   Status Fail(Replica* replica, const Status& why);
   void EndAfterFailure();
 
@@ -101,6 +112,7 @@ class MirroredExtent {
   uint64_t last_ticket_ = 0;
   rdma::AdaptiveSpin spin_;
   Status failure_;
+  bool late_ = false;  ///< Those that failed are slow, and nothing worse.
 };
 
 /// Registered memory of at least `bytes`, as the source of writes to any node. `NoSpace` if the

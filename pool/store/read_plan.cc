@@ -13,6 +13,9 @@ namespace nacre::pool {
 
 namespace {
 
+/// Reads of so many bytes of a replicated table begin with the same replica.
+constexpr uint64_t kSpreadBytes = 1 << 20;
+
 class Planner {
  public:
   Planner(const TableStore::Rep& store, const Placement& placement, uint64_t table_bytes,
@@ -117,9 +120,12 @@ Status Planner::Replicated() {
     const uint64_t at = offset_ + done;
     const uint64_t chunk_size = damage_ == nullptr ? UINT64_MAX : placement_.chunk_size;
     const size_t n = std::min<uint64_t>(length_ - done, chunk_size - at % chunk_size);
-    size_t copy = 0;
-    while (copy < placement_.fragments.size() && IsAvoided(copy, at / chunk_size)) ++copy;
-    if (copy == placement_.fragments.size()) return TooManyLost();
+    const size_t copies = placement_.fragments.size();
+    // A long read, and all that are in one region of the table, stay with one node.
+    size_t copy = store_.FirstCopy(placement_, at / kSpreadBytes);
+    size_t tried = 0;
+    for (; tried < copies && IsAvoided(copy, at / chunk_size); ++tried) copy = (copy + 1) % copies;
+    if (tried == copies) return TooManyLost();
     if (const char* local = Local(copy); local != nullptr && n == length_) {
       plan_->in_place = local + at;
       return Status::OK();

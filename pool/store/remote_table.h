@@ -33,6 +33,8 @@ struct RemoteTable {
   }
   /// Fragments on nodes that are known to be lost.
   FragmentSet Lost() const;
+  /// Those, and fragments on nodes that are slow.
+  FragmentSet LostOrSlow() const;
 };
 
 /// See TableStore::OpenExtent.

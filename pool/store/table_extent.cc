@@ -49,8 +49,12 @@ class RemoteRead : public PendingRead {
 
   Status Await(Slice* bytes) override {
     while (read_ != nullptr && !complete_) {
-      stream_->Await(*read_);
-      if (!read_->status().ok()) {
+      std::vector<NodeId> late;
+      if (!stream_->Await(*read_, patient_, &late)) {
+        late_ |= FragmentsOn(late);
+        read_.reset();  // The stream keeps its memory until what is on its way has arrived.
+        Start(/*ahead=*/false);
+      } else if (!read_->status().ok()) {
         TurnToOthers(read_->status(), FragmentsOn(read_->failed()));
       } else if (CheckSources()) {
         plan_.Complete(read_->buffer().data());
@@ -65,14 +69,24 @@ class RemoteRead : public PendingRead {
  private:
   void Start(bool ahead) {
     const FragmentSet lost = lost_ | table_->Lost();
-    status_ = PlanRead(*table_->store, table_->placement, table_->size, lost, table_->damage,
-                       offset_, length_, &plan_);
+    const FragmentSet avoided = lost | late_ | table_->LostOrSlow();
+    // What can be had in time comes first, then what can be had.
+    if (avoided == lost || patient_ || !Plan(avoided).ok()) {
+      patient_ = patient_ || avoided != lost;
+      status_ = Plan(lost);
+    }
     if (status_.ok() && plan_.in_place == nullptr)
       status_ = table_->store->connections.Stream(&stream_);
     if (status_.ok() && plan_.in_place == nullptr) {
       read_ = ahead ? stream_->StartAhead(plan_.parts, plan_.bytes)
                     : stream_->Start(plan_.parts, plan_.bytes);
     }
+  }
+
+  Status Plan(FragmentSet avoided) {
+    status_ = PlanRead(*table_->store, table_->placement, table_->size, avoided, table_->damage,
+                       offset_, length_, &plan_);
+    return status_;
   }
 
   FragmentSet FragmentsOn(const std::vector<NodeId>& nodes) const {
@@ -121,6 +135,8 @@ class RemoteRead : public PendingRead {
   const size_t length_;
   ReadPlan plan_;
   FragmentSet lost_ = 0;  ///< Those that failed this read.
+  FragmentSet late_ = 0;  ///< Those that were late in it.
+  bool patient_ = false;  ///< Whether it takes some that are.
   RemoteStream* stream_ = nullptr;
   std::shared_ptr<StreamRead> read_;
   Status status_;
@@ -233,6 +249,15 @@ class TableExtent : public Extent {
 };
 
 }  // namespace
+
+FragmentSet RemoteTable::LostOrSlow() const {
+  FragmentSet avoided = 0;
+  for (size_t i = 0; i < placement.fragments.size(); ++i) {
+    const NodeId node = placement.fragments[i].start.node;
+    if (node != store->local.node && !store->client->prompt(node)) avoided |= FragmentSet{1} << i;
+  }
+  return avoided;
+}
 
 FragmentSet RemoteTable::Lost() const {
   FragmentSet lost = 0;

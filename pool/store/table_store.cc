@@ -135,7 +135,36 @@ Status TableStore::NewWriter(uint64_t table_id, const Placement& placement, size
   return Status::OK();
 }
 
-RemoteAddr TableStore::Resolve(const Placement& placement, uint64_t offset, int copy) const {
+int TableStore::FirstCopy(const Placement& placement, uint64_t offset) const {
+  return static_cast<int>(rep_->FirstCopy(placement, offset));
+}
+
+size_t TableStore::Rep::FirstCopy(const Placement& placement, uint64_t offset) const {
+  const size_t copies = placement.fragments.size();
+  if (placement.redundancy.striped() || copies < 2) return 0;
+  if (local.node != kNoNode) {
+    for (size_t i = 0; i < copies; ++i) {
+      if (placement.fragments[i].start.node == local.node) return i;
+    }
+  }
+  // Records of a few hundred bytes lie side by side: their neighbourhood must not decide.
+  uint64_t hash = offset * 0x9E3779B97F4A7C15;
+  hash ^= hash >> 32;
+  const size_t one = hash % copies;
+  const size_t other = (one + 1 + (hash >> 40) % (copies - 1)) % copies;
+  const auto pace_of = [&](size_t copy) -> const NodePace* {
+    const NodeLink* const link = fabric->link(placement.fragments[copy].start.node);
+    return link == nullptr || !link->prompt() ? nullptr : &link->pace();
+  };
+  const NodePace* const first = pace_of(one);
+  const NodePace* const second = pace_of(other);
+  if (first == nullptr || second == nullptr) return second == nullptr ? one : other;
+  // Small differences are noise, and to follow them would have all go to one node.
+  return 4 * second->recent_read_nanos() < 3 * first->recent_read_nanos() ? other : one;
+}
+
+RemoteAddr TableStore::Resolve(const Placement& placement, uint64_t offset, int copy,
+                               bool only_prompt) const {
   auto fragment = static_cast<size_t>(copy);
   if (placement.redundancy.striped()) {
     if (copy > 0) return {};
@@ -144,7 +173,9 @@ RemoteAddr TableStore::Resolve(const Placement& placement, uint64_t offset, int 
     offset = place.offset;
   }
   RemoteAddr address = placement.fragments[fragment].start;
-  if (!rep_->client->alive(address.node)) return {};
+  const bool serves =
+      only_prompt ? rep_->client->prompt(address.node) : rep_->client->alive(address.node);
+  if (!serves) return {};
   address.offset = address.offset + kFragmentHeadBytes + offset;
   return address;
 }

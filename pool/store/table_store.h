@@ -71,8 +71,12 @@ class TableStore {
 
   /// Address of a table byte in replica number `copy`, for a point read: from there on, as many
   /// bytes follow in the table as are left of the chunk. An erasure-coded table has one. It is not
-  /// valid while the node that holds this replica is lost.
-  RemoteAddr Resolve(const Placement& placement, uint64_t offset, int copy) const;
+  /// valid while the node that holds this replica is lost, or, with `only_prompt`, is slow.
+  RemoteAddr Resolve(const Placement& placement, uint64_t offset, int copy,
+                     bool only_prompt = false) const;
+  /// The replica that reads of this byte had better begin with. Reads spread over all of them by
+  /// offset; of two that the offset names, the one on the node that has answered faster of late.
+  int FirstCopy(const Placement& placement, uint64_t offset) const;
 
   /// An extent's bytes, head first; null if they do not lie in local memory.
   const char* InLocalMemory(const ExtentAddr& extent) const;

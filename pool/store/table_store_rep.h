@@ -23,6 +23,8 @@ class TableStore::Rep {
   /// `Corruption` unless the fragment lies in the region of its node (as far as that is known) and
   /// has room for a fragment of `bytes` and its tail.
   Status CheckFragment(const ExtentAddr& fragment, uint64_t bytes, uint64_t chunk_size) const;
+  /// See TableStore::FirstCopy.
+  size_t FirstCopy(const Placement& placement, uint64_t offset) const;
   /// The table bytes of `fragment` in local memory; null if they are not there.
   char* LocalBytes(const ExtentAddr& fragment) const;
 

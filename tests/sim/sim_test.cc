@@ -176,6 +176,7 @@ int main(int argc, char** argv) {
     options.many_followers |= argument == "--followers";
     options.many_families |= argument == "--families";
     options.many_stops |= argument == "--stops";
+    options.heavy_tails |= argument == "--tails";
     options.one_family |= argument == "--one-family";
     options.filters |= argument == "--filters";
     options.slow_repair |= argument == "--slow-repair";

@@ -77,7 +77,10 @@ TEST(TakeoverCaseTest, WhatAFollowerSawOfASegmentThatFailedIsNotHiddenByTheNextO
         const ProcessId follower = c->NewProcess("follower");
         auto* const lost = new std::unique_ptr<DB>;  // Ends with its process.
         c->In(first, [&] {
-          c->Expect(DB::Open(c->DatabaseOptions(), "db", lost));
+          // The follower is to look at the segment before the owner has left it.
+          Options options = c->DatabaseOptions();
+          options.slow_node_patience_max = milliseconds(0);
+          c->Expect(DB::Open(options, "db", lost));
           c->Expect((*lost)->Put({}, "before", "value"));
         });
         std::unique_ptr<DB> following;

@@ -111,6 +111,9 @@ void Story::Act() {
   if (options_.many_splits && random_.OneIn(2)) return HalveNetwork();
   if (options_.slow_repair && random_.OneIn(2)) return KillNode();
   if (options_.many_stops && random_.OneIn(2)) return StopNode();
+  if (options_.heavy_tails && random_.OneIn(2)) {
+    return random_.OneIn(2) ? TailNode() : StopNode();
+  }
   switch (random_.Uniform(25)) {
     case 0:
     case 1:

@@ -41,6 +41,9 @@ struct StoryOptions {
   bool slow_repair = false;
   /// Nodes are stopped for longer than anybody waits.
   bool many_stops = false;
+  /// Nodes pause, are slow for a while, and have packets that take long, all the time and several
+  /// at once.
+  bool heavy_tails = false;
   /// None is; such stories are told in a fraction of the time.
   bool no_long_stops = false;
 };
@@ -98,6 +101,7 @@ class Story {
   void Continue(ProcessId process);
   void StartNodes();
   void SlowNode();
+  void TailNode();
   void AddNode();
   void DrainNode();
   /// Another database takes all the room that there is, or nearly so.

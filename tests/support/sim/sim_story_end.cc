@@ -36,6 +36,7 @@ void Story::Heal() {
   cluster_->AwaitNodes();
   for (size_t i = 0; i < cluster_->size(); ++i) {
     cluster_->network().SetSlowness(cluster_->process(i), 1);
+    cluster_->network().SetTail(cluster_->process(i), 0, std::chrono::nanoseconds(0));
   }
   if (std::exchange(drained_, false)) {
     Await("taking orders back", seconds(60), [this] {

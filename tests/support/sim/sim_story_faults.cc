@@ -149,6 +149,16 @@ void Story::SlowNode() {
   cluster_->network().SetSlowness(cluster_->process(i), factor);
 }
 
+void Story::TailNode() {
+  const size_t i = random_.Uniform(cluster_->size());
+  // From none to every second packet, of half a millisecond to 32.
+  const uint64_t odds = random_.OneIn(4) ? 0 : uint64_t{2} << random_.Uniform(9);
+  const uint64_t micros = uint64_t{500} << random_.Uniform(7);
+  Tell(fmt::format("of node {} one in {} packets takes {} us", i, odds, micros));
+  Disturb();
+  cluster_->network().SetTail(cluster_->process(i), odds, std::chrono::microseconds(micros));
+}
+
 void Story::AddNode() {
   if (cluster_->size() == kMaxNodes) return;
   const std::string address = cluster_->AddressOf(cluster_->AddNode());

@@ -45,12 +45,26 @@ uint64_t SimNetwork::Latency(SimHost from, SimHost to, uint64_t bytes) {
   uint64_t nanos = least + simulation_->Uniform(most - least + 1);
   if (simulation_->OneIn(kLateOneIn)) nanos *= 1 + simulation_->Uniform(kLateFactor);
   nanos += static_cast<uint64_t>(static_cast<double>(bytes) * options_.nanos_per_byte);
+  for (const SimHost host : {from, to}) {
+    const auto tail = tails_.find(host);
+    if (tail == tails_.end() || !simulation_->OneIn(tail->second.odds)) continue;
+    constexpr uint64_t kMostTimes = 64;
+    nanos += tail->second.least_nanos * (kMostTimes / (1 + simulation_->Uniform(kMostTimes)));
+  }
   uint64_t slowness = 1;
   for (const SimHost host : {from, to}) {
     const auto found = slowness_.find(host);
     if (found != slowness_.end()) slowness = std::max(slowness, found->second);
   }
   return nanos * slowness;
+}
+
+void SimNetwork::SetTail(SimHost host, uint64_t odds, std::chrono::nanoseconds least) {
+  if (odds == 0) {
+    tails_.erase(host);
+  } else {
+    tails_[host] = {.odds = odds, .least_nanos = static_cast<uint64_t>(least.count())};
+  }
 }
 
 // ---- Faults -------------------------------------------------------------------------------------

@@ -55,6 +55,9 @@ class SimNetwork {
   bool blocked(SimHost from, SimHost to) const { return blocked_.contains({from, to}); }
   /// What it sends and receives takes `factor` times as long; 1 is usual.
   void SetSlowness(SimHost host, uint64_t factor) { slowness_[host] = factor; }
+  /// One in `odds` packets that it sends or receives takes `least` at least, and one in n of these
+  /// n times as long, up to 64 times: a tail that is heavy. 0: none does.
+  void SetTail(SimHost host, uint64_t odds, std::chrono::nanoseconds least);
   /// Holds what others send to the host until Admit, as its process is stopped. This models
   /// transports where the process, not an adapter, stores what arrives (tcp). Held requests wait
   /// even if the queue pair that sent them is gone.
@@ -115,6 +118,11 @@ class SimNetwork {
   std::set<std::pair<SimHost, SimHost>> blocked_;
   std::set<SimHost> held_;
   std::map<SimHost, uint64_t> slowness_;
+  struct Tail {
+    uint64_t odds = 0;
+    uint64_t least_nanos = 0;
+  };
+  std::map<SimHost, Tail> tails_;
   std::set<SimHost> ended_;
   std::map<SimHost, Armed> armed_;
   std::map<SimHost, Armed> before_writes_;

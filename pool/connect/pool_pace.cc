@@ -1,0 +1,175 @@
+#include "pool/connect/pool_pace.h"
+
+#include <algorithm>
+#include <vector>
+
+#include "pool/connect/fabric.h"
+#include "pool/connect/node_monitor.h"
+
+namespace nacre::pool {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::nanoseconds;
+
+constexpr nanoseconds kRefreshInterval = milliseconds(50);
+/// After this, what was noted counts half.
+constexpr nanoseconds kHalfLife = milliseconds(1000);
+/// Operations by which a node is judged, at least.
+constexpr uint64_t kLeastOperations = 16;
+constexpr int kPatienceFactor = 4;
+/// A node's processor has other work; and a request is rarely what an application waits for.
+constexpr int kRequestFactor = 16;
+constexpr nanoseconds kFirstProbation = milliseconds(50);
+constexpr nanoseconds kLastProbation = milliseconds(10'000);
+/// A node that is slow again within so many times the probation has not changed its ways.
+constexpr int kRelapse = 16;
+
+uint64_t Nanos(nanoseconds duration) { return static_cast<uint64_t>(duration.count()); }
+
+nanoseconds Median(std::vector<nanoseconds>* values) {
+  const auto middle = values->begin() + static_cast<ptrdiff_t>(values->size() / 2);
+  std::nth_element(values->begin(), middle, values->end());
+  return *middle;
+}
+
+}  // namespace
+
+bool PoolPace::active() const {
+  return fabric_->context.options.slow_node_patience_max.count() > 0;
+}
+
+nanoseconds PoolPace::PatienceOf(NodeOperation operation) const {
+  const PoolClientOptions& options = fabric_->context.options;
+  const int factor = operation == NodeOperation::kRequest ? kRequestFactor : 1;
+  const nanoseconds least = factor * nanoseconds(options.slow_node_patience_min);
+  const nanoseconds most = factor * nanoseconds(options.slow_node_patience_max);
+  std::vector<nanoseconds> typical;
+  std::vector<nanoseconds> slowest;
+  for (int i = 0; i < fabric_->node_count(); ++i) {
+    const NodeLink* const link = fabric_->link(static_cast<NodeId>(i));
+    const OperationTimes& times = link->pace().times(operation);
+    if (!link->alive() || link->pace().slow() || times.count() < kLeastOperations) continue;
+    typical.push_back(times.Within(0.5));
+    slowest.push_back(times.Within(0.99));
+  }
+  if (typical.empty()) return most;
+  const nanoseconds patience = std::clamp(kPatienceFactor * Median(&slowest), least, most);
+  return std::max(patience, kPatienceFactor * Median(&typical));
+}
+
+void PoolPace::Refresh(uint64_t now) {
+  for (size_t i = 0; i < kNodeOperations; ++i) {
+    patience_nanos_[i].store(PatienceOf(static_cast<NodeOperation>(i)).count(),
+                             std::memory_order_relaxed);
+  }
+  const bool age = now >= age_at_nanos_.load(std::memory_order_relaxed);
+  uint64_t reads = 0;
+  for (int i = 0; i < fabric_->node_count(); ++i) {
+    NodePace* const pace = fabric_->link(static_cast<NodeId>(i))->mutable_pace();
+    if (age) {
+      for (OperationTimes& times : pace->times_) times.Age();
+    }
+    reads += pace->times(NodeOperation::kRead).count();
+  }
+  if (age) age_at_nanos_.store(now + Nanos(kHalfLife), std::memory_order_relaxed);
+  const uint64_t since = age || reads < reads_seen_ ? 0 : reads - reads_seen_;
+  reads_seen_ = reads;
+  const auto more =
+      static_cast<int64_t>(since * fabric_->context.options.hedged_reads_percent / 100);
+  int64_t left = hedges_left_.load(std::memory_order_relaxed);
+  while (left < kFirstHedges &&
+         !hedges_left_.compare_exchange_weak(left, std::min(kFirstHedges, left + more),
+                                             std::memory_order_relaxed)) {
+  }
+}
+
+nanoseconds PoolPace::Patience(NodeOperation operation) {
+  const uint64_t now = fabric_->context.clock->NowNanos();
+  uint64_t due = refresh_at_nanos_.load(std::memory_order_relaxed);
+  // Acquire and release: what one refreshing thread left, the next one finds.
+  if (now >= due &&
+      refresh_at_nanos_.compare_exchange_strong(due, UINT64_MAX, std::memory_order_acquire)) {
+    Refresh(now);
+    refresh_at_nanos_.store(now + Nanos(kRefreshInterval), std::memory_order_release);
+  }
+  const int64_t known =
+      patience_nanos_[static_cast<size_t>(operation)].load(std::memory_order_relaxed);
+  return known > 0 ? nanoseconds(known)
+                   : nanoseconds(fabric_->context.options.slow_node_patience_max);
+}
+
+bool PoolPace::TakeHedge() {
+  if (!active() || fabric_->context.options.hedged_reads_percent == 0) return false;
+  int64_t left = hedges_left_.load(std::memory_order_relaxed);
+  while (left > 0) {
+    if (hedges_left_.compare_exchange_weak(left, left - 1, std::memory_order_relaxed)) {
+      hedges_.fetch_add(1, std::memory_order_relaxed);
+      return true;
+    }
+  }
+  return false;
+}
+
+void PoolPace::SetSlow(NodeLink* link, bool slow) {
+  NodePace* const pace = link->mutable_pace();
+  pace->slow_.store(slow, std::memory_order_relaxed);
+  changes_.fetch_add(1, std::memory_order_release);  // Pairs with changes().
+}
+
+bool PoolPace::NoteLate(NodeLink* link) {
+  if (!active()) return false;
+  NodePace* const pace = link->mutable_pace();
+  pace->late_.fetch_add(1, std::memory_order_relaxed);
+  if (pace->slow()) return true;
+  {
+    MutexLock lock(&mutex_);
+    if (pace->slow()) return true;
+    int alive = 0;
+    int slow = 0;
+    for (int i = 0; i < fabric_->node_count(); ++i) {
+      const NodeLink* const each = fabric_->link(static_cast<NodeId>(i));
+      if (!each->alive() || each->is_self()) continue;
+      ++alive;
+      slow += each->pace().slow() ? 1 : 0;
+    }
+    if (2 * (slow + 1) >= alive) return false;
+    const uint64_t now = fabric_->context.clock->NowNanos();
+    const bool relapse = pace->returned_nanos_ != 0 &&
+                         now - pace->returned_nanos_ < kRelapse * Nanos(pace->probation_);
+    pace->probation_ = relapse ? std::min(2 * pace->probation_, kLastProbation) : kFirstProbation;
+    pace->until_nanos_ = now + Nanos(pace->probation_);
+    pace->times_slow_.fetch_add(1, std::memory_order_relaxed);
+    SetSlow(link, true);
+  }
+  fabric_->monitor->Wake();
+  return true;
+}
+
+uint64_t PoolPace::ProbeAt(const NodeLink& link) const {
+  MutexLock lock(&mutex_);
+  return link.pace().until_nanos_;
+}
+
+void PoolPace::NoteProbe(NodeLink* link, nanoseconds read, nanoseconds request) {
+  if (read > Patience(NodeOperation::kRead) || request > Patience(NodeOperation::kRequest)) {
+    MutexLock lock(&mutex_);
+    link->mutable_pace()->until_nanos_ =
+        fabric_->context.clock->NowNanos() + Nanos(link->pace().probation_);
+    return;
+  }
+  MutexLock lock(&mutex_);
+  NodePace* const pace = link->mutable_pace();
+  if (!pace->slow()) return;
+  pace->returned_nanos_ = fabric_->context.clock->NowNanos();
+  // What it took while it was slow says nothing of it now.
+  for (OperationTimes& times : pace->times_) times.Age();
+  SetSlow(link, false);
+}
+
+void PoolPace::Forget(NodeLink* link) {
+  MutexLock lock(&mutex_);
+  if (link->pace().slow()) SetSlow(link, false);
+}
+
+}  // namespace nacre::pool

@@ -1,0 +1,85 @@
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+
+#include "pool/connect/node_link.h"
+#include "pool/connect/node_pace.h"
+#include "util/mutex.h"
+
+namespace nacre::pool {
+
+struct Fabric;
+
+/// Judges which nodes of a pool are slow, by how long they let this client wait beside what the
+/// others of them take. A node that pauses keeps its connections and its memory: nothing is wrong
+/// with it but that waiting for it takes long. So callers that have a choice go on without it, and
+/// what is there stays a part of the database.
+///
+/// A wait is *late* when it exceeds the patience, which follows from what operations of that kind
+/// take at present: four times the time within which 99 of 100 end on the node in the middle, and
+/// never less than four times that of one in two, so that a pool in which everything takes long is
+/// not taken for one of slow nodes.
+///
+/// Hysteresis: a slow node is asked again after 50 ms, by reads and requests of its own, and
+/// returns when these are not late. Each time that it becomes slow again soon, it stays so
+/// for twice as long, up to ten seconds. One that answers nothing for three seconds is down
+/// (node_monitor.h).
+///
+/// Invariants: less than half of the nodes that are alive are slow at a time. Reads that were asked
+/// of others since they were late are at most the share of all reads that the options say, once a
+/// first few have been.
+///
+/// Thread safety: all methods may be called from many threads at once.
+class PoolPace {
+ public:
+  using nanoseconds = std::chrono::nanoseconds;
+
+  /// `fabric` outlives this.
+  explicit PoolPace(Fabric* fabric) : fabric_(fabric) {}
+
+  /// How long to wait for one operation before it is late.
+  nanoseconds Patience(NodeOperation operation);
+  /// Whether waits are ever late: the patience has a limit.
+  bool active() const;
+
+  /// A wait for `link` was late. Whether the node counts as slow from here on; false: too many
+  /// others do.
+  bool NoteLate(NodeLink* link) EXCLUDES(mutex_);
+  /// Whether one more read may be asked of others than the node that is late.
+  bool TakeHedge();
+  uint64_t hedges() const { return hedges_.load(std::memory_order_relaxed); }
+  /// Grows when a node becomes slow, or no longer is.
+  uint64_t changes() const { return changes_.load(std::memory_order_acquire); }
+
+  // ---- By the monitor -----------------------------------------------------------------------
+
+  /// When a slow node is to be asked whether it is slow still.
+  uint64_t ProbeAt(const NodeLink& link) const EXCLUDES(mutex_);
+  /// It has answered a probe, whose longest operations took so long.
+  void NoteProbe(NodeLink* link, nanoseconds read, nanoseconds request) EXCLUDES(mutex_);
+  /// It was reached anew.
+  void Forget(NodeLink* link) EXCLUDES(mutex_);
+
+ private:
+  /// Adapts patience and hedges to what was noted since the last time.
+  void Refresh(uint64_t now);
+  nanoseconds PatienceOf(NodeOperation operation) const;
+  void SetSlow(NodeLink* link, bool slow) REQUIRES(mutex_);
+
+  Fabric* const fabric_;
+  std::array<std::atomic<int64_t>, kNodeOperations> patience_nanos_{};  ///< 0: not known yet.
+  std::atomic<uint64_t> refresh_at_nanos_{0};
+  std::atomic<uint64_t> age_at_nanos_{0};
+  std::atomic<int64_t> hedges_left_{kFirstHedges};
+  std::atomic<uint64_t> hedges_{0};
+  std::atomic<uint64_t> changes_{0};
+  uint64_t reads_seen_ = 0;  ///< By Refresh, which one thread at a time runs.
+  mutable Mutex mutex_;
+
+  static constexpr int64_t kFirstHedges = 64;
+};
+
+}  // namespace nacre::pool
