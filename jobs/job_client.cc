@@ -140,9 +140,10 @@ Status JobRun::Send(uint64_t job_id, control::Request* request, control::Reply* 
       if (!ordered.ok() && !ordered.IsTryAgain()) return ordered;
     }
     if (next_ping.Expired()) {
-      const auto ping = [](NodeId, control::Request* message) { message->mutable_ping(); };
-      const Status there =
-          requests_->CallAll({executor_}, ping, NodeRequests::Late::kLeft).front().status;
+      control::Request ping;
+      control::Reply answer;
+      ping.mutable_ping();
+      const Status there = requests_->Call(executor_, &ping, &answer, NodeRequests::Late::kLeft);
       // One that is late is slow from here on, and it is for the looks to say for how long.
       if (!there.ok() && !link->pace().slow()) return there;
       next_ping = Deadline::After(context.clock, kPingPeriod);

@@ -133,18 +133,16 @@ std::vector<NodeId> PoolClient::Domains() const {
   return first;
 }
 int PoolClient::domain_count(bool of_all) const {
-  const std::vector<NodeId> domains = Domains();
-  std::set<NodeId> counted;
-  for (size_t i = 0; i < domains.size(); ++i) {
-    if (of_all || alive(static_cast<NodeId>(i))) counted.insert(domains[i]);
-  }
-  return static_cast<int>(counted.size());
+  return CountDomains([&](NodeId node) { return of_all || alive(node); });
 }
 int PoolClient::prompt_domain_count() const {
+  return CountDomains([&](NodeId node) { return prompt(node); });
+}
+int PoolClient::CountDomains(const std::function<bool(NodeId)>& counts) const {
   const std::vector<NodeId> domains = Domains();
   std::set<NodeId> counted;
   for (size_t i = 0; i < domains.size(); ++i) {
-    if (prompt(static_cast<NodeId>(i))) counted.insert(domains[i]);
+    if (counts(static_cast<NodeId>(i))) counted.insert(domains[i]);
   }
   return static_cast<int>(counted.size());
 }

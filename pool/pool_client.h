@@ -2,6 +2,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -102,6 +103,9 @@ class PoolClient {
 
  private:
   explicit PoolClient(std::string scheme);
+
+  /// Domains that have a node for which `counts` answers true.
+  int CountDomains(const std::function<bool(NodeId)>& counts) const;
 
   const std::string scheme_;
   std::unique_ptr<Fabric> fabric_;  ///< Ends after those that use it.

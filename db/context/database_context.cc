@@ -44,10 +44,11 @@ Status DatabaseContext::ExplainFailure(Status failure) {
 }
 
 Redundancy DatabaseContext::Allowed(const Redundancy& wanted) const {
+  const bool may_narrow = options.allow_narrow_writes && wanted.striped();
+  if (!may_narrow && !live.allow_degraded_writes) return wanted;
   const int alive = client->domain_count();
-  const int prompt = client->prompt_domain_count();
-  if (options.allow_narrow_writes && wanted.striped() && alive >= wanted.fragments() &&
-      prompt < wanted.fragments() && prompt > wanted.parity) {
+  const int prompt = may_narrow ? client->prompt_domain_count() : alive;
+  if (alive >= wanted.fragments() && prompt < wanted.fragments() && prompt > wanted.parity) {
     const Redundancy narrow = wanted.OnNodes(prompt);
     Log(options.info_log, LogLevel::kInfo, "{}: {} of {} nodes are slow, writes {} not {}", name,
         alive - prompt, alive, narrow.ToString(), wanted.ToString());

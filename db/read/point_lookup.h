@@ -147,9 +147,9 @@ class PointLookup {
   const TableHandle* suspect_ = nullptr;  ///< A table whose buckets did not show the key.
   uint64_t bucket_offsets_[2] = {};  ///< In the table at hand: of the home bucket, of the last.
   int buckets_ = 0;                  ///< Read of the table at hand.
-  /// To read from; those before it failed or are lost. Of an erasure-coded table, 0 is where the
-  /// bytes lie, and 1 is what its extent makes of the other fragments.
   struct Source {
+    /// To read from; those before it failed or are lost. Of an erasure-coded table, 0 is where the
+    /// bytes lie, and 1 is what its extent makes of the other fragments.
     int copy = 0;
     int first = 0;         ///< The replica that is number 0.
     bool patient = false;  ///< No replica has answered in time: each is waited for now.

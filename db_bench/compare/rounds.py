@@ -125,20 +125,32 @@ class Bench:
              flags: tuple[str, ...] = ()) -> Iterator[tuple[str, list[subprocess.Popen]]]:
         """Fresh memory nodes; gives the URI of their pool, and their processes. `flags`: more of
         nacre-memnode's."""
-        nodes = []
-        sockets = [self.scratch / f"n{i}.sock" for i in range(count)]
         parameters = f"?{network}" if network else ""
+        sockets = [self.free_socket(i) for i in range(count)]
+        addresses = [f"shm:{socket}{parameters}" for socket in sockets]
+        with self.nodes(addresses, str(size), self.binaries, flags) as nodes:
+            yield "shm:" + ",".join(str(socket) for socket in sockets) + parameters, nodes
+
+    def free_socket(self, number: int) -> pathlib.Path:
+        """The path of a node's socket, at which none is."""
+        path = self.scratch / f"n{number}.sock"
+        path.unlink(missing_ok=True)
+        return path
+
+    @contextlib.contextmanager
+    def nodes(self, addresses: list[str], size: str, binaries: pathlib.Path,
+              flags: tuple[str, ...] = ()) -> Iterator[list[subprocess.Popen]]:
+        """Fresh memory nodes that listen there, ready; they end with this, stopped or not."""
+        nodes: list[subprocess.Popen] = []
         try:
-            for socket in sockets:
-                socket.unlink(missing_ok=True)
-                nodes.append(start([self.binaries / "nacre-memnode", f"--size={size}",
-                                    f"--listen=shm:{socket}{parameters}", "--populate",
-                                    *flags],
+            for address in addresses:
+                nodes.append(start([binaries / "nacre-memnode", f"--size={size}",
+                                    f"--listen={address}", "--populate", *flags],
                                    stderr=subprocess.STDOUT))
             deadline = time.monotonic() + NODE_START_SECONDS
             for node in nodes:
                 await_ready(node, deadline)
-            yield "shm:" + ",".join(str(socket) for socket in sockets) + parameters, nodes
+            yield nodes
         finally:
             for node in nodes:
                 end(node)

@@ -20,7 +20,7 @@ from dataclasses import dataclass, field
 from typing import Callable, Iterator, Optional
 
 import rounds
-from measure import NODE_START_SECONDS, await_ready, end, run as run_process, start
+from measure import run as run_process
 from rounds import RATIO_AT_LEAST, RATIO_AT_MOST, Row, select_among
 from workload import KEY_BYTES, VALUE_BYTES, CompareError
 
@@ -115,10 +115,9 @@ def rows_of(redundancy: str, before: bool) -> Iterator[Row]:
 
 def rows_beside_before(redundancy: str) -> Iterator[Row]:
     now, then = (name_of(redundancy, "well", before) for before in (False, True))
-    for what, unit, read in (("operations", "ops/s", lambda run: run.rate),):
-        yield Row(f"{redundancy}, all well: {what}", unit,
-                  lambda reports, _, read=read: (read(reports[now]), read(reports[then])),
-                  (now, then), 0.97, RATIO_AT_LEAST, "the commit before")
+    yield Row(f"{redundancy}, all well: operations", "ops/s",
+              lambda reports, _: (reports[now].rate, reports[then].rate), (now, then), 0.97,
+              RATIO_AT_LEAST, "the commit before")
     for what, unit, read in (("bytes sent for an operation", "B", lambda run: run.sent),
                              ("processor time for an operation", "us", lambda run: run.cpu_us)):
         yield Row(f"{redundancy}, all well: {what}", unit,
@@ -174,31 +173,15 @@ class Bench(rounds.Bench):
     def tcp_pool(self, what: Run, binaries: pathlib.Path
                  ) -> Iterator[tuple[str, list[subprocess.Popen]]]:
         """Fresh memory nodes; gives the URI of their pool, and their processes."""
-        nodes: list[subprocess.Popen] = []
-        addresses = []
-        try:
-            for i in range(NODES):
-                address = f"tcp:127.0.0.1:{free_port()}"
-                if what.over_shm and i + 1 < NODES:
-                    path = self.scratch / f"n{i}.sock"
-                    path.unlink(missing_ok=True)
-                    address = f"shm:{path}"
-                addresses.append(address)
-                nodes.append(start([binaries / "nacre-memnode", f"--listen={address}",
-                                    f"--size={NODE_SIZE}", "--populate"],
-                                   stderr=subprocess.STDOUT))
-            deadline = time.monotonic() + NODE_START_SECONDS
-            for node in nodes:
-                await_ready(node, deadline)
+        addresses = [f"tcp:127.0.0.1:{free_port()}" for _ in range(NODES)]
+        if what.over_shm:
+            addresses[:-1] = [f"shm:{self.free_socket(i)}" for i in range(NODES - 1)]
+        with self.nodes(addresses, NODE_SIZE, binaries) as nodes:
             if what.over_shm:
                 delay = f"?tcp.rtt_us={SLOW_MICROS}" if what.slow else ""
                 yield "mixed:" + ",".join(addresses) + delay, nodes
             else:
                 yield "tcp:" + ",".join(each.removeprefix("tcp:") for each in addresses), nodes
-        finally:
-            for node in nodes:
-                node.send_signal(signal.SIGCONT)
-                end(node)
 
     def run(self, what: Run, number: int) -> Measured:
         title = f"{what.name}, round {number}"
@@ -210,7 +193,6 @@ class Bench(rounds.Bench):
                        f"--key_size={KEY_BYTES}", f"--value_size={VALUE_BYTES}", f"--pool={uri}",
                        f"--redundancy={what.redundancy}", f"--seed={1000 * number}"]
             fill = ["--benchmarks=fillrandom,flush,waitforcompaction"]
-            # A node that is slow for good was so before.
             run_process([*command, *fill], title)
             stopper = Stopper(nodes, what.stopped)
             thread = threading.Thread(target=stopper.run)

@@ -10,9 +10,6 @@ namespace {
 
 constexpr uint64_t kFirstBackOffNanos = 10'000'000;
 constexpr uint64_t kLastBackOffNanos = 1'000'000'000;
-/// How much longer a connection may take than a request: it has several round trips and secrets to
-/// prove.
-constexpr int kConnectFactor = 1;
 
 }  // namespace
 
@@ -68,10 +65,9 @@ Status Lane::Connect(NodeLink* link, Peer* peer) {
   };
   PoolPace* const pace = &fabric_->pace;
   const std::chrono::nanoseconds most = fabric_->context.options.operation_timeout;
-  const std::chrono::nanoseconds patience =
-      kConnectFactor * pace->Patience(NodeOperation::kRequest);
+  const std::chrono::nanoseconds patience = pace->Patience(NodeOperation::kRequest);
   // A node that is slow already was chosen knowingly.
-  if (pace->active() && !link->pace().slow() && patience < most) {
+  if (!link->pace().slow() && patience < most) {
     Status s = connect(Deadline::After(fabric_->context.clock, patience));
     if (!s.IsTimedOut() || pace->NoteLate(link)) return s;
   }

@@ -29,6 +29,11 @@ Status NodeRequests::Call(NodeId node, control::Request* request, control::Reply
   if (late == Late::kLeft) {
     const auto copy = [&](NodeId, control::Request* message) { *message = *request; };
     Answer answer = std::move(CallAll({node}, copy, late).front());
+    NodeLink* const asked = fabric_->link(node);
+    // As below, unless it was left.
+    if (answer.status.IsTimedOut() && !asked->pace().slow()) {
+      fabric_->monitor->Suspect(asked, answer.status);
+    }
     *reply = std::move(answer.reply);
     return std::move(answer.status);
   }

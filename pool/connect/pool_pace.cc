@@ -73,8 +73,8 @@ void PoolPace::Refresh(uint64_t now) {
     reads += pace->times(NodeOperation::kRead).count();
   }
   if (age) age_at_nanos_.store(now + Nanos(kHalfLife), std::memory_order_relaxed);
-  const uint64_t since = age || reads < reads_seen_ ? 0 : reads - reads_seen_;
-  reads_seen_ = reads;
+  const uint64_t seen = reads_seen_.exchange(reads, std::memory_order_relaxed);
+  const uint64_t since = age || reads < seen ? 0 : reads - seen;
   const auto more =
       static_cast<int64_t>(since * fabric_->context.options.hedged_reads_percent / 100);
   int64_t left = hedges_left_.load(std::memory_order_relaxed);
@@ -85,13 +85,12 @@ void PoolPace::Refresh(uint64_t now) {
 }
 
 nanoseconds PoolPace::Patience(NodeOperation operation) {
+  if (!active()) return fabric_->context.options.operation_timeout;
   const uint64_t now = fabric_->context.clock->NowNanos();
   uint64_t due = refresh_at_nanos_.load(std::memory_order_relaxed);
-  // Acquire and release: what one refreshing thread left, the next one finds.
-  if (now >= due &&
-      refresh_at_nanos_.compare_exchange_strong(due, UINT64_MAX, std::memory_order_acquire)) {
+  if (now >= due && refresh_at_nanos_.compare_exchange_strong(due, now + Nanos(kRefreshInterval),
+                                                              std::memory_order_relaxed)) {
     Refresh(now);
-    refresh_at_nanos_.store(now + Nanos(kRefreshInterval), std::memory_order_release);
   }
   const int64_t known =
       patience_nanos_[static_cast<size_t>(operation)].load(std::memory_order_relaxed);

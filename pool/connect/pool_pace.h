@@ -40,10 +40,12 @@ class PoolPace {
   /// `fabric` outlives this.
   explicit PoolPace(Fabric* fabric) : fabric_(fabric) {}
 
-  /// How long to wait for one operation before it is late.
+  /// How long to wait for one operation before it is late. Without a limit of the patience, as long
+  /// as any operation may take.
   nanoseconds Patience(NodeOperation operation);
-  /// Whether waits are ever late: the patience has a limit.
-  bool active() const;
+  /// A thread looks so often after the patience has ended before it takes a read for late: it, or
+  /// the one that receives, may have been away itself.
+  static constexpr int kLateLooks = 3;
 
   /// A wait for `link` was late. Whether the node counts as slow from here on; false: too many
   /// others do.
@@ -64,6 +66,8 @@ class PoolPace {
   void Forget(NodeLink* link) EXCLUDES(mutex_);
 
  private:
+  /// Whether waits are ever late: the patience has a limit.
+  bool active() const;
   /// Adapts patience and hedges to what was noted since the last time.
   void Refresh(uint64_t now);
   nanoseconds PatienceOf(NodeOperation operation) const;
@@ -76,7 +80,7 @@ class PoolPace {
   std::atomic<int64_t> hedges_left_{kFirstHedges};
   std::atomic<uint64_t> hedges_{0};
   std::atomic<uint64_t> changes_{0};
-  uint64_t reads_seen_ = 0;  ///< By Refresh, which one thread at a time runs.
+  std::atomic<uint64_t> reads_seen_{0};  ///< By Refresh. Relaxed, as what it counts.
   mutable Mutex mutex_;
 
   static constexpr int64_t kFirstHedges = 64;

@@ -15,9 +15,6 @@ constexpr size_t kLandingAlignment = 64;
 
 using std::chrono::nanoseconds;
 
-/// How often a thread that has waited long enough looks again before it takes a read for late.
-constexpr int kLateLooks = 3;
-
 constexpr size_t LandingBytes(uint32_t length) {
   return (size_t{length} + kLandingAlignment - 1) / kLandingAlignment * kLandingAlignment;
 }
@@ -203,8 +200,7 @@ void ClientSession::Await(const Window& window) {
     if (so_far >= context.options.operation_timeout) {
       GiveUpLate(node);
     } else if (so_far > fabric().pace.Patience(NodeOperation::kRead) &&
-               // This thread, or the one that receives, may have been away itself.
-               ++late_looks > kLateLooks && MayLeave(window, node)) {
+               ++late_looks > PoolPace::kLateLooks && MayLeave(window, node)) {
       LeaveBehind(window, node);
       i = window.last_of._Find_next(i);
       late_looks = 0;

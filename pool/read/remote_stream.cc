@@ -12,8 +12,6 @@ namespace {
 
 /// What a byte of a long read adds to the patience: 100 MB/s.
 constexpr std::chrono::nanoseconds kSlowestByte{10};
-/// Looks after the patience has ended before a read is taken for late.
-constexpr int kLateLooks = 3;
 
 /// The caller's reads, whichever thread carries them out.
 void CountReads(std::span<const StreamPart> parts) {
@@ -30,7 +28,9 @@ RemoteStream::RemoteStream(Fabric* fabric, BufferPool* buffers)
   carrier_ = std::make_unique<ReadCarrier>(
       [this](const ReadCarrier::Work& work) { StartParts(work.parts, work.read); },
       [this](const StreamRead& read, const std::atomic<bool>& ended) {
-        AwaitUnless(read, &ended);
+        AwaitUnless(read, [&ended](bool /*time_to_look*/) {
+          return ended.load(std::memory_order_relaxed);
+        });
       });
 }
 
@@ -218,49 +218,42 @@ void RemoteStream::EndPart(StreamRead* read) {
 void RemoteStream::Await(const StreamRead& read) {
   if (read.done()) return;
   const PerfTimer timer(&PerfContext::remote_read_wait_nanos);
-  ReadCarrier::Work work;
-  if (read.carried_ && carrier_->GiveBack(read, &work)) StartParts(work.parts, work.read);
-  AwaitUnless(read, nullptr);
+  TakeBack(read);
+  AwaitUnless(read, [](bool /*time_to_look*/) { return false; });
 }
 
 bool RemoteStream::Await(const StreamRead& read, bool patient, std::vector<NodeId>* late) {
-  PoolPace* const pace = &fabric_->pace;
-  if (read.done()) return true;
-  if (patient || !pace->active()) {
+  if (patient || read.done()) {
     Await(read);
     return true;
   }
   const PerfTimer timer(&PerfContext::remote_read_wait_nanos);
-  ReadCarrier::Work work;
-  if (read.carried_ && carrier_->GiveBack(read, &work)) StartParts(work.parts, work.read);
+  TakeBack(read);
+  PoolPace* const pace = &fabric_->pace;
   Clock* const clock = fabric_->context.clock;
   const uint64_t start = clock->NowNanos();
   const std::chrono::nanoseconds patience =
       pace->Patience(NodeOperation::kRead) + kSlowestByte * read.bytes_;
-  SpinWait pause(clock);
   int late_looks = 0;
-  while (!read.done()) {
-    if (mutex_.TryLock()) {
-      MutexLock lock(&mutex_, std::adopt_lock);
-      Poll();
-    }
-    if (read.done()) break;
-    pause.Pause();
-    if (!pause.TimeToCheckClock()) continue;
-    // As of a point read, this thread may have been away.
+  bool may_leave = true;
+  AwaitUnless(read, [&](bool time_to_look) {
+    if (!time_to_look || !may_leave) return false;
     if (std::chrono::nanoseconds(clock->NowNanos() - start) <= patience ||
-        ++late_looks <= kLateLooks) {
-      continue;
+        ++late_looks <= PoolPace::kLateLooks) {
+      return false;
     }
     *late = Outstanding(read);
-    if (late->empty() || !pace->TakeHedge()) {
-      AwaitUnless(read, nullptr);
-      return true;
-    }
-    for (const NodeId node : *late) pace->NoteLate(fabric_->link(node));
-    return false;
-  }
-  return true;
+    may_leave = !late->empty() && pace->TakeHedge();
+    return may_leave;
+  });
+  if (!may_leave) late->clear();
+  for (const NodeId node : *late) pace->NoteLate(fabric_->link(node));
+  return late->empty();
+}
+
+void RemoteStream::TakeBack(const StreamRead& read) {
+  ReadCarrier::Work work;
+  if (read.carried_ && carrier_->GiveBack(read, &work)) StartParts(work.parts, work.read);
 }
 
 std::vector<NodeId> RemoteStream::Outstanding(const StreamRead& read) {
@@ -274,11 +267,11 @@ std::vector<NodeId> RemoteStream::Outstanding(const StreamRead& read) {
   return nodes;
 }
 
-/// Waits for the read's end, or until the flag, if it is not null, is set.
-void RemoteStream::AwaitUnless(const StreamRead& read, const std::atomic<bool>* ended) {
+template <typename Stop>
+void RemoteStream::AwaitUnless(const StreamRead& read, const Stop& stop) {
   SpinWait pause(fabric_->context.clock);
   const Deadline deadline = fabric_->context.OperationDeadline();
-  while (!read.done() && (ended == nullptr || !ended->load(std::memory_order_relaxed))) {
+  while (!read.done() && !stop(pause.TimeToCheckClock())) {
     // A thread that holds the mutex posts or polls, and takes what has arrived for all.
     if (mutex_.TryLock()) {
       MutexLock lock(&mutex_, std::adopt_lock);

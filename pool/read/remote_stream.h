@@ -71,7 +71,12 @@ class RemoteStream {
   Status Post(NodeLink* link, const StreamPart& part, const std::shared_ptr<StreamRead>& read)
       REQUIRES(mutex_);
   Status TakeSlot(size_t* index) REQUIRES(mutex_);
-  void AwaitUnless(const StreamRead& read, const std::atomic<bool>* ended) EXCLUDES(mutex_);
+  /// Has this thread start what the carrier has taken and not begun.
+  void TakeBack(const StreamRead& read) EXCLUDES(mutex_);
+  /// Waits for the read's end, or until `stop` answers true. That is asked over and over, and told
+  /// whether it is time to look at the clock.
+  template <typename Stop>
+  void AwaitUnless(const StreamRead& read, const Stop& stop) EXCLUDES(mutex_);
   /// The nodes that the read waits for.
   std::vector<NodeId> Outstanding(const StreamRead& read) EXCLUDES(mutex_);
   void Poll() REQUIRES(mutex_);

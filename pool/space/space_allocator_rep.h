@@ -57,8 +57,7 @@ class SpaceAllocator::Rep {
     /// A lease or a return is in progress; the next one waits, so that returned slabs are not
     /// missed and one need never leases twice. Counting free space waits as well.
     bool exchanging = false;
-    /// What the node said last of its slabs: of one that is slow, or none: 0 bytes each.
-    NodeStats measured;
+    NodeStats measured;  ///< What the node said last; no slabs: nothing yet.
     bool draining = false;
     bool lease_scheduled = false;
     bool return_scheduled = false;

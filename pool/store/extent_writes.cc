@@ -86,6 +86,7 @@ Status ExtentWrites::WriteTo(NodeId node, uint64_t offset, rdma::LocalBuffer fro
     if (Status s = lane_->GetConnected(node)->PostWrite(id, part, to, flags); !s.ok()) {
       return Fail(std::move(s));
     }
+    target.moved = target.moved || target.outstanding == 0;
     ++target.outstanding;
     ++flights_[flight].outstanding;
     ++outstanding_;
@@ -107,6 +108,7 @@ void ExtentWrites::Poll() {
         return;
       }
       --target.outstanding;
+      target.moved = true;
       --flights_[completions[i].id >> kTargetBits].outstanding;
       --outstanding_;
     }
@@ -146,18 +148,14 @@ Status ExtentWrites::AwaitBelow(const int* outstanding, int limit) {
 
 Status ExtentWrites::FailLate(uint64_t now) {
   PoolPace* const pace = &fabric_->pace;
-  if (!pace->active()) return Status::OK();
   const std::chrono::nanoseconds patience = pace->Patience(NodeOperation::kWrite);
   bool others_go_on = false;
   std::vector<Target*> late;
   for (Target& target : targets_) {
-    if (target.outstanding != target.seen_outstanding || target.outstanding == 0) {
-      target.seen_outstanding = target.outstanding;
-      target.seen_nanos = now;
-    }
+    if (std::exchange(target.moved, false) || target.outstanding == 0) target.moved_nanos = now;
     // Chunks take longer than records do; that a node is slow may be known from those.
     const auto factor = target.link->pace().slow() ? 1 : kChunkFactor;
-    const std::chrono::nanoseconds waited(now - target.seen_nanos);
+    const std::chrono::nanoseconds waited(now - target.moved_nanos);
     if (waited <= factor * patience) {
       others_go_on = true;
     } else if (!target.taken_slow) {

@@ -56,9 +56,8 @@ class ExtentWrites {
     NodeLink* link = nullptr;
     int outstanding = 0;
     bool taken_slow = false;  ///< It was slow when it was written to first.
-    // When a waiter last saw a write of it end.
-    int seen_outstanding = 0;
-    uint64_t seen_nanos = 0;
+    bool moved = true;  ///< A write has ended, or the first was posted, since a waiter looked.
+    uint64_t moved_nanos = 0;  ///< When a waiter last saw that.
   };
   struct Flight {
     Buffer buffer;

@@ -32,9 +32,13 @@ struct RemoteTable {
     store->damage_reports.fetch_add(1, std::memory_order_release);  // Pairs with damage_reports.
   }
   /// Fragments on nodes that are known to be lost.
-  FragmentSet Lost() const;
+  FragmentSet Lost() const { return NotOn(&PoolClient::alive); }
   /// Those, and fragments on nodes that are slow.
-  FragmentSet LostOrSlow() const;
+  FragmentSet LostOrSlow() const { return NotOn(&PoolClient::prompt); }
+
+ private:
+  /// Fragments that are neither here nor on nodes that serve.
+  FragmentSet NotOn(bool (PoolClient::*serves)(NodeId) const) const;
 };
 
 /// See TableStore::OpenExtent.

@@ -250,22 +250,14 @@ class TableExtent : public Extent {
 
 }  // namespace
 
-FragmentSet RemoteTable::LostOrSlow() const {
-  FragmentSet avoided = 0;
+FragmentSet RemoteTable::NotOn(bool (PoolClient::*serves)(NodeId) const) const {
+  FragmentSet missing = 0;
   for (size_t i = 0; i < placement.fragments.size(); ++i) {
     const NodeId node = placement.fragments[i].start.node;
-    if (node != store->local.node && !store->client->prompt(node)) avoided |= FragmentSet{1} << i;
+    if (node != store->local.node && !(store->client->*serves)(node))
+      missing |= FragmentSet{1} << i;
   }
-  return avoided;
-}
-
-FragmentSet RemoteTable::Lost() const {
-  FragmentSet lost = 0;
-  for (size_t i = 0; i < placement.fragments.size(); ++i) {
-    const NodeId node = placement.fragments[i].start.node;
-    if (node != store->local.node && !store->client->alive(node)) lost |= FragmentSet{1} << i;
-  }
-  return lost;
+  return missing;
 }
 
 std::shared_ptr<Extent> NewTableExtent(std::shared_ptr<RemoteTable> table) {
