@@ -326,11 +326,15 @@ uint64_t NodeMonitor::StepSlow(Lifeline* lifeline) {
   if (lifeline->probe != nullptr) {
     if (!lifeline->probe->done()) return UINT64_MAX;  // Its end wakes the thread.
     const std::unique_ptr<NodeProbe> probe = std::move(lifeline->probe);
-    if (probe->status().ok()) {
+    const Status& status = probe->status();
+    if (!link->pace().slow()) return UINT64_MAX;  // It was reached anew since.
+    if (status.ok()) {
       pace->NoteProbe(link, probe->longest_read(), probe->longest_request());
+    } else if (status.IsTimedOut() && probe->answered()) {
+      pace->NoteProbe(link, nanoseconds::max(), nanoseconds::max());  // It is there, and as slow.
     } else {
       // It may be stopped, or its network gone, and is down until it answers.
-      Suspect(link, probe->status());
+      Suspect(link, status);
       return context_->clock->NowNanos();
     }
   }

@@ -26,7 +26,12 @@ NodeProbe::NodeProbe(const ClientContext& context, NodeLink* link,
                      std::chrono::nanoseconds patience, std::function<void()> wake)
     : context_(context), link_(link), patience_(patience) {
   thread_ = Thread("nacre-probe", [this, wake = std::move(wake)] {
-    status_ = CatchAll([this] { return Ask(Deadline::After(context_.clock, patience_)); });
+    const Deadline deadline = Deadline::After(context_.clock, patience_);
+    status_ = CatchAll([&] { return Ask(deadline); });
+    // What came later counts: transports answer `Unavailable` for silence, too.
+    if (!status_.ok() && answered_ && deadline.Expired()) {
+      status_ = Status::TimedOut(link_->address() + ": slow to answer a probe");
+    }
     done_.store(true, std::memory_order_release);
     wake();
   });
@@ -46,6 +51,7 @@ Status NodeProbe::Ask(Deadline deadline) {
   NACRE_RETURN_IF_ERROR(link_->Connect(device, ConnectionKind::kData,
                                        rdma::QueueDepths{.send = 4, .receive = 1}, queue.get(),
                                        deadline, &queue_pair));
+  answered_ = true;
   for (int i = 0; i < kReads; ++i) {
     NACRE_RETURN_IF_ERROR(Read(queue_pair.get(), queue.get(), *landing, deadline));
   }

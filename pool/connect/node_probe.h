@@ -32,6 +32,8 @@ class NodeProbe {
 
   /// OK: the node has answered. Else as NodeLink::Connect and RequestChannel::Call, or `TimedOut`.
   const Status& status() const { return status_; }
+  /// Whether it has answered anything.
+  bool answered() const { return answered_; }
   /// The longest of a few small reads, and of a few requests.
   std::chrono::nanoseconds longest_read() const { return longest_read_; }
   std::chrono::nanoseconds longest_request() const { return longest_request_; }
@@ -45,6 +47,7 @@ class NodeProbe {
   NodeLink* const link_;
   const std::chrono::nanoseconds patience_;
   Status status_;
+  bool answered_ = false;
   std::chrono::nanoseconds longest_read_{0};
   std::chrono::nanoseconds longest_request_{0};
   std::atomic<bool> done_{false};  ///< Release by the thread: pairs with done().

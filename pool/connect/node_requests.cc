@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <memory>
 #include <utility>
 
@@ -12,6 +13,27 @@
 #include "util/threads/thread.h"
 
 namespace nacre::pool {
+namespace {
+
+/// A connection for requests. To a node that may be left and does not answer in time: `TimedOut`.
+Status TakeChannel(Fabric* fabric, NodeLink* link, Deadline deadline, NodeRequests::Late late,
+                   std::unique_ptr<RequestChannel>* channel) {
+  PoolPace* const pace = &fabric->pace;
+  if (late == NodeRequests::Late::kLeft) {
+    const Deadline attempt =
+        Deadline::After(fabric->context.clock,
+                        std::min(pace->Patience(NodeOperation::kRequest), deadline.Remaining()));
+    Status s = link->TakeChannel(attempt, channel);
+    // Transports answer `Unavailable` for silence, too.
+    if (s.ok() || !attempt.Expired()) return s;
+    if (deadline.Expired() || pace->NoteLate(link)) {
+      return Status::TimedOut(link->address() + ": slow to connect");
+    }
+  }
+  return link->TakeChannel(deadline, channel);
+}
+
+}  // namespace
 
 Status NodeRequests::UpLink(NodeId node, NodeLink** link) {
   *link = fabric_->link(node);
@@ -86,7 +108,7 @@ std::vector<NodeRequests::Answer> NodeRequests::CallAll(const std::vector<NodeId
     Call& call = calls[i];
     Status s = UpLink(nodes[i], &call.link);
     if (s.ok()) {
-      s = call.link->TakeChannel(deadline, &call.channel);
+      s = TakeChannel(fabric_, call.link, deadline, late, &call.channel);
       if (s.ok()) return begin(i);
       s = Lost(call.link, std::move(s));
     }
