@@ -217,10 +217,12 @@ Status FollowerDB::Answer(const FollowerView& view, uint32_t family, const Statu
   for (int level = 0; level < version.depth(); ++level) {
     for (const auto& table : version.tables(level)) {
       for (const ExtentAddr& fragment : table->meta().placement.fragments) {
-        if (client_->alive(static_cast<NodeId>(fragment.start.node))) continue;
-        return Status::Unavailable(fmt::format(
-            "{}; part of table {} is on a node that cannot be reached, or was not met yet",
-            failure.message(), table->meta().id));
+        // One that is slow may not have been asked.
+        if (client_->prompt(static_cast<NodeId>(fragment.start.node))) continue;
+        return Status::Unavailable(
+            fmt::format("{}; part of table {} is on a node that is slow or cannot be reached, or "
+                        "was not met yet",
+                        failure.message(), table->meta().id));
       }
     }
   }
