@@ -37,11 +37,17 @@ Status ManifestFollower::Open() {
     NACRE_RETURN_IF_ERROR(client_->databases()->Find(name_, &root));
     if (root.value == tried) return status;
   }
-  return status;
+  return ChangesTooFast();
+}
+
+Status ManifestFollower::ChangesTooFast() const {
+  return Status::TimedOut(
+      fmt::format("database '{}': its manifest is replaced faster than it can be read", name_));
 }
 
 Status ManifestFollower::Load(const std::string& value) {
   ManifestRecovered recovered;
+  tried_value_ = value;
   const Status s = RecoverManifest(client_, value, database_id(), &recovered);
   const size_t all = recovered.root.replicas.size();
   if (s.IsCorruption() && recovered.copies_read < all) {
@@ -78,7 +84,11 @@ Status ManifestFollower::CatchUp(Look look, News* news) {
     if (!sound && followed.ok()) return Status::OK();
     if (!followed.ok()) status = std::move(followed);  // It was replaced while it was read.
   }
-  return status;
+  if (!status.IsCorruption()) return status;
+  // It is damaged if the root names it still.
+  pool::DatabaseRoot root;
+  const bool stays = client_->databases()->Find(name_, &root).ok() && root.value == tried_value_;
+  return stays ? status : ChangesTooFast();
 }
 
 Status ManifestFollower::FollowRoot(bool reload, bool* loaded, News* news) {

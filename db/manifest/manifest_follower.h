@@ -58,6 +58,8 @@ class ManifestFollower {
  private:
   /// Reads the manifest that `value` names.
   Status Load(const std::string& value);
+  /// Each time that one was read it was another's by then: nothing is known to be damaged.
+  Status ChangesTooFast() const;
   /// Loads the one that the root names, unless that is the one that is loaded; with `reload`, in
   /// any case. `*loaded`: it did.
   Status FollowRoot(bool reload, bool* loaded, News* news);
@@ -73,6 +75,7 @@ class ManifestFollower {
   pool::PoolClient* const client_;
   const std::string name_;
   std::string root_value_;
+  std::string tried_value_;  ///< The last one that Load was given.
   ManifestRoot root_;
   ManifestState state_;
   std::vector<ExtentAddr> copies_;  ///< As this client numbers nodes.
