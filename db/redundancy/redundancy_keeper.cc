@@ -110,9 +110,12 @@ void RedundancyKeeper::LookAtPace() {
   if (changes == pace_changes_) return;
   pace_changes_ = changes;
   const std::vector<pool::NodePaceReport> nodes = pool::ReportPace(*context_.client);
+  using State = pool::NodePaceReport::State;
   slow_.resize(nodes.size(), false);
   for (size_t i = 0; i < nodes.size(); ++i) {
-    const bool slow = nodes[i].state == pool::NodePaceReport::State::kSlow;
+    const State state = nodes[i].state;
+    // One that is down by now is no faster for it.
+    const bool slow = state == State::kSlow || (slow_[i] && state != State::kWell);
     if (slow_[i] == slow) continue;
     slow_[i] = slow;
     Log(context_.options.info_log, LogLevel::kInfo, "{}: node {} is {}", context_.name,
