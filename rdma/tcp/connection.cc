@@ -34,6 +34,7 @@ TcpConnection::TcpConnection(Parts parts)
       peer_(std::move(parts.peer)),
       io_thread_(parts.io_thread),
       refusals_(parts.refusals),
+      control_(parts.session.depths.control),
       tls_(std::move(parts.tls)),
       session_(Announcing(parts.session, &broken_)),
       interest_(EPOLLIN) {}
@@ -117,6 +118,12 @@ bool TcpConnection::WantsToSend() {
   return !session_.outbox()->empty() || (tls_ != nullptr && tls_->wants_to_send());
 }
 
+bool TcpConnection::MayKeep() {
+  if (!session_.open()) return false;
+  if (session_.awaited() > 0) return true;
+  return !control_ && session_.receives_outstanding() == 0 && !WantsToSend();
+}
+
 void TcpConnection::Read() {
   // This is not initialised, as only bytes that the kernel wrote are read.
   char scratch[kScratchBytes];
@@ -192,8 +199,10 @@ void TcpConnection::EndTurn() {
     // What arrives is read on, and dropped: closing a socket that holds unread bytes would make
     // the peer's system drop what was sent to it.
     shutdown(socket_.get(), SHUT_WR);
-    owned_.store(false, std::memory_order_relaxed);
   }
+  // A thread that polls with nothing outstanding waits for something else: the I/O thread is
+  // faster.
+  if (owned() && !MayKeep()) owned_.store(false, std::memory_order_relaxed);
   SetInterest();
 }
 
@@ -222,34 +231,22 @@ void TcpConnection::Own() {
 }
 
 void TcpConnection::ServeAsOwner() {
-  const bool owned = owned_.load(std::memory_order_relaxed);
-  if (!owned && !awaits_.load(std::memory_order_relaxed)) return;
+  if (!awaits_.load(std::memory_order_relaxed)) return;
   if (!mutex_.TryLock()) return;
-  const bool awaited = session_.awaited() > 0;
-  if (session_.open() && awaited && !owned_.load(std::memory_order_relaxed)) Own();
-  if (owned_.load(std::memory_order_relaxed)) {
+  if (session_.open() && session_.awaited() > 0) {
+    if (!owned_.load(std::memory_order_relaxed)) Own();
     owner_turns_.fetch_add(1, std::memory_order_relaxed);
     Read();
     Send();
-    // A thread that polls with nothing outstanding waits for something else: the I/O thread is
-    // faster.
-    if (!awaited) owned_.store(false, std::memory_order_relaxed);
     EndTurn();
   }
   mutex_.Unlock();
 }
 
 bool TcpConnection::BeginOwnersWait(int* fd, short* events) {
-  if (!owned_.load(std::memory_order_relaxed) && !awaits_.load(std::memory_order_relaxed)) {
-    return false;
-  }
+  if (!awaits_.load(std::memory_order_relaxed)) return false;
   MutexLock lock(&mutex_);
-  if (!session_.open()) return false;
-  if (session_.awaited() == 0) {
-    owned_.store(false, std::memory_order_relaxed);
-    SetInterest();
-    return false;
-  }
+  if (!session_.open() || session_.awaited() == 0) return false;
   owner_waits_.store(true, std::memory_order_relaxed);
   if (!owned_.load(std::memory_order_relaxed)) Own();
   *fd = socket_.get();

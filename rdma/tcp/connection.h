@@ -22,9 +22,11 @@ class IoThread;
 /// of bytes at a time: a thread that posts sends; an I/O thread reads and sends when epoll says so;
 /// a thread that polls or waits for replies reads as well, as the connection's owner.
 ///
-/// While it is owned, epoll does not report that bytes arrived. The I/O thread takes it back when
-/// it finds, at a tick, that the owner neither served it since the last one nor sleeps on it. So
-/// the peer's requests are carried out whatever the owner does.
+/// While it is owned, epoll does not report that bytes arrived. The owner keeps it from one request
+/// to the next, so that none costs a call of epoll, unless it carries messages, which may come at
+/// any time, or has bytes that the socket did not take. The I/O thread takes it back when it finds,
+/// at a tick, that the owner neither served it since the last one nor sleeps on it. So the peer's
+/// requests are carried out whatever the owner does.
 ///
 /// Lock order: this mutex, then IoThread's and TcpCompletionQueue's, which are leaves.
 class TcpConnection {
@@ -94,6 +96,9 @@ class TcpConnection {
   bool HoldsBytes() REQUIRES(mutex_);
   /// Whether there is something to do once the socket takes more.
   bool WantsToSend() REQUIRES(mutex_);
+  /// Whether an owner may keep it: it awaits replies, or nothing can come that does not bear a
+  /// tick.
+  bool MayKeep() REQUIRES(mutex_);
   void Read() REQUIRES(mutex_);
   void Send() REQUIRES(mutex_);
   /// After a turn: sees to a session that broke, and tells epoll what to wait for.
@@ -105,6 +110,7 @@ class TcpConnection {
   const std::string peer_;
   IoThread* const io_thread_;
   Refusals* const refusals_;
+  const bool control_;
 
   std::atomic<bool> broken_{false};
   std::atomic<bool> peer_hung_up_{false};
