@@ -154,6 +154,10 @@ class CompletionQueue {
 
   /// Ends one current or future Wait. Any thread.
   virtual void Wake() = 0;
+
+  /// Whether Wait itself looks for completions for as long as that pays before it sleeps, so that
+  /// its callers need not poll for a while first.
+  virtual bool waits_awake() const { return false; }
 };
 
 /// Part of a local region.

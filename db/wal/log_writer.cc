@@ -249,8 +249,8 @@ Status LogWriter::Write(uint64_t offset, const rdma::LocalBuffer& bytes) {
 Status LogWriter::AwaitWrites() {
   if (NACRE_PLANTED_BUG("log.acknowledged-before-its-copies-have-it")) return Status::OK();
   pool::MirroredExtent* extent = current_.extent.get();
-  // The clock costs as much as a write.
-  if (extent->Poll() >= last_ticket_) [[likely]]
+  // The clock costs as much as a write that has ended at once.
+  if (extent->Known() >= last_ticket_) [[likely]]
     return Status::OK();
   return extent->Await(
       last_ticket_, Deadline::After(options_.clock, options_.client->options().operation_timeout));

@@ -17,8 +17,9 @@ using std::chrono::microseconds;
 /// A reply within this time is not worth a sleep.
 constexpr microseconds kShortestSpin{8};
 constexpr microseconds kLongestSpin{32};
-/// After a sleep so long the waiter looks whether the nodes are still there.
-constexpr microseconds kLongestSleep{2000};
+/// After a sleep so long the waiter looks whether the nodes are still there. Shorter ones would
+/// cost more: a timer before the system's next tick is set for each of them.
+constexpr microseconds kLongestSleep{8000};
 
 }  // namespace
 
@@ -193,14 +194,17 @@ uint64_t MirroredExtent::Known() const {
 }
 
 Status MirroredExtent::Await(uint64_t ticket, Deadline deadline) {
-  if (Poll() >= ticket) [[likely]]
+  // Where Wait looks itself, a look before it costs system calls for what is not there yet.
+  const bool spins = lane_ == nullptr || !lane_->queue()->waits_awake();
+  if ((spins ? Poll() : Known()) >= ticket) [[likely]]
     return Status::OK();
   const auto ended = [&] { return Poll() >= ticket || !failure_.ok(); };
+  const auto look = [&] { return spins ? spin_.Until(ended, deadline.Remaining()) : ended(); };
   const uint64_t start = fabric_->context.clock->NowNanos();
   for (Replica& replica : replicas_) replica.timed = replica.done >= ticket;
   const Deadline patience =
       Deadline::After(fabric_->context.clock, fabric_->pace.Patience(NodeOperation::kWrite));
-  while (!spin_.Until(ended, deadline.Remaining())) {
+  for (bool done = spins ? look() : !failure_.ok(); !done; done = look()) {
     NoteTimes(ticket, start);
     NACRE_RETURN_IF_ERROR(FailSlow(ticket, /*only_dead=*/true));
     if (deadline.Expired()) return FailSlow(ticket, /*only_dead=*/false);
@@ -214,7 +218,7 @@ Status MirroredExtent::Await(uint64_t ticket, Deadline deadline) {
     lane_->queue()->Wait(most).IgnoreError();
   }
   NoteTimes(ticket, start);
-  return Poll() >= ticket ? Status::OK() : failure_;
+  return Known() >= ticket ? Status::OK() : failure_;
 }
 
 void MirroredExtent::NoteTimes(uint64_t ticket, uint64_t start_nanos) {

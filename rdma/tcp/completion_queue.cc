@@ -16,9 +16,10 @@ namespace nacre::rdma {
 using std::chrono::nanoseconds;
 using std::chrono::steady_clock;
 
-TcpCompletionQueue::TcpCompletionQueue(int capacity, UniqueFd event_fd)
+TcpCompletionQueue::TcpCompletionQueue(int capacity, UniqueFd event_fd, nanoseconds spin)
     : capacity_(capacity),
       event_fd_(std::move(event_fd)),
+      spin_(spin),
       mask_(std::bit_ceil(static_cast<uint64_t>(capacity)) - 1),
       ring_(mask_ + 1) {}
 
@@ -133,7 +134,8 @@ void TcpCompletionQueue::Sleep(nanoseconds timeout) {
       owned[count++] = connection;
     }
   }
-  WaitForAny(entries.data(), count, timeout);
+  const auto look = [&](nanoseconds limit) { return WaitForAny(entries.data(), count, limit) > 0; };
+  if (!spin_.Until([&] { return look(nanoseconds(0)); }, timeout)) look(timeout);
   {
     MutexLock lock(&mutex_);
     sleeping_ = false;  // Awake: what this thread pushes itself needs no bell.

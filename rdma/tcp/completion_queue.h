@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "rdma/tcp/polite_spin.h"
 #include "rdma/transport.h"
 #include "rdma/unique_fd.h"
 #include "util/mutex.h"
@@ -20,12 +21,14 @@ class TcpQueuePair;
 /// of many would have to ask each of them.
 class TcpCompletionQueue final : public CompletionQueue {
  public:
-  TcpCompletionQueue(int capacity, UniqueFd event_fd);
+  /// `spin`: how long a Wait may spin before it sleeps.
+  TcpCompletionQueue(int capacity, UniqueFd event_fd, std::chrono::nanoseconds spin);
   ~TcpCompletionQueue() override;
 
   int Poll(Completion* completions, int n) override EXCLUDES(mutex_);
   Status Wait(std::chrono::nanoseconds timeout) override EXCLUDES(mutex_);
   void Wake() override EXCLUDES(mutex_);
+  bool waits_awake() const override { return true; }
 
   /// Called by the thread that uses the queue.
   void Attach(TcpConnection* connection);
@@ -55,7 +58,7 @@ class TcpCompletionQueue final : public CompletionQueue {
   /// sleep.
   bool TakeReasonOrSleep() EXCLUDES(mutex_);
   void WakeSleeper() REQUIRES(mutex_);
-  /// Sleeps until there may be a reason, serving connections if it may.
+  /// Spins, then sleeps until there may be a reason, serving connections if it may.
   void Sleep(std::chrono::nanoseconds timeout);
 
   static constexpr size_t kServedMax = 8;
@@ -66,6 +69,7 @@ class TcpCompletionQueue final : public CompletionQueue {
   /// Entries in the ring. Relaxed where it is only looked at: taking them is under the mutex.
   std::atomic<uint64_t> ready_{0};
   std::vector<TcpConnection*> connections_;
+  PoliteSpin spin_;
 
   Mutex mutex_;
   const uint64_t mask_;

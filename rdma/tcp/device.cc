@@ -17,6 +17,8 @@ namespace {
 
 constexpr int kMaxCompletions = 1 << 24;
 constexpr uint64_t kDefaultTimeoutMillis = 5000;
+constexpr uint64_t kDefaultSpinMicros = 50;
+constexpr uint64_t kMaxSpinMicros = 10000;
 constexpr std::chrono::milliseconds kAnswerTimeout{2000};
 
 Status TakeNumber(const DeviceOptions& options, const std::string& name, uint64_t min, uint64_t max,
@@ -36,10 +38,12 @@ Status CheckTcpPrivateData(const std::string& data) {
                                  " are possible");
 }
 
-TcpDevice::TcpDevice(const DeviceOptions& options, Clock* clock, std::chrono::milliseconds timeout)
+TcpDevice::TcpDevice(const DeviceOptions& options, Clock* clock, std::chrono::milliseconds timeout,
+                     std::chrono::microseconds spin)
     : clock_(clock),
       secret_(options.secret),
       timeout_(timeout),
+      spin_(spin),
       refusals_(options.logger, clock),
       device_id_(NewDeviceId()) {}
 
@@ -48,7 +52,8 @@ TcpDevice::~TcpDevice() = default;
 Status TcpDevice::Open(const DeviceOptions& options, Clock* clock,
                        std::unique_ptr<Device>* device) {
   for (const auto& [name, value] : options.parameters) {
-    if (name != "io_threads" && name != "timeout_ms" && name != "tls") {
+    if (name != "io_threads" && name != "timeout_ms" && name != "tls" && name != "spin_us" &&
+        name != "io_spin_us") {
       return Status::InvalidArgument("unknown transport parameter '" + name + "'");
     }
   }
@@ -56,18 +61,23 @@ Status TcpDevice::Open(const DeviceOptions& options, Clock* clock,
   uint64_t timeout_ms = kDefaultTimeoutMillis;
   NACRE_RETURN_IF_ERROR(TakeNumber(options, "io_threads", 1, 256, &io_threads));
   NACRE_RETURN_IF_ERROR(TakeNumber(options, "timeout_ms", 10, 3600000, &timeout_ms));
+  uint64_t spin_us = kDefaultSpinMicros;
+  uint64_t io_spin_us = 0;
+  NACRE_RETURN_IF_ERROR(TakeNumber(options, "spin_us", 0, kMaxSpinMicros, &spin_us));
+  NACRE_RETURN_IF_ERROR(TakeNumber(options, "io_spin_us", 0, kMaxSpinMicros, &io_spin_us));
   uint64_t tls = 0;
   NACRE_RETURN_IF_ERROR(TakeNumber(options, "tls", 0, 1, &tls));
   if (tls != 0 && options.secret.empty()) {
     return Status::InvalidArgument(
         "transport parameter tls=1: needs a secret of the pool, from which its keys are made");
   }
-  std::unique_ptr<TcpDevice> made(
-      new TcpDevice(options, clock, std::chrono::milliseconds(timeout_ms)));
+  std::unique_ptr<TcpDevice> made(new TcpDevice(
+      options, clock, std::chrono::milliseconds(timeout_ms), std::chrono::microseconds(spin_us)));
   if (tls != 0) NACRE_RETURN_IF_ERROR(TlsContext::Create(&made->tls_));
+  const std::chrono::microseconds io_spin(io_spin_us);
   for (uint64_t i = 0; i < io_threads; i++) {
     made->io_threads_.emplace_back();
-    NACRE_RETURN_IF_ERROR(IoThread::Start(made->timeout_, &made->io_threads_.back()));
+    NACRE_RETURN_IF_ERROR(IoThread::Start(made->timeout_, io_spin, &made->io_threads_.back()));
   }
   *device = std::move(made);
   return Status::OK();
@@ -120,7 +130,7 @@ Status TcpDevice::CreateCompletionQueue(int capacity, std::unique_ptr<Completion
   }
   UniqueFd event_fd(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
   if (!event_fd.valid()) return SystemError("eventfd");
-  *queue = std::make_unique<TcpCompletionQueue>(capacity, std::move(event_fd));
+  *queue = std::make_unique<TcpCompletionQueue>(capacity, std::move(event_fd), spin_);
   return Status::OK();
 }
 

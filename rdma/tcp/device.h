@@ -27,9 +27,11 @@ class TcpQueuePair;
 class TcpDevice final : public Device {
  public:
   /// Parameters: "io_threads" (1); "timeout_ms" (5000): how long a peer may be silent while
-  /// something is awaited of it; "tls" (0): 1 encrypts control connections (QueueDepths::control),
-  /// has both ends insist on that, and lets no other connection carry messages. `InvalidArgument`
-  /// for "tls" in a pool without a secret. `clock` outlives the device.
+  /// something is awaited of it; "spin_us" (50): how long at most a thread that waits for a
+  /// completion looks for it before it sleeps; "io_spin_us" (0): how long the I/O threads look for
+  /// more to do before they sleep; "tls" (0): 1 encrypts control connections
+  /// (QueueDepths::control), has both ends insist on that, and lets no other connection carry
+  /// messages. `InvalidArgument` for "tls" in a pool without a secret. `clock` outlives the device.
   static Status Open(const DeviceOptions& options, Clock* clock, std::unique_ptr<Device>* device);
   ~TcpDevice() override;
 
@@ -63,7 +65,8 @@ class TcpDevice final : public Device {
                 const std::string& reply, std::unique_ptr<QueuePair>* queue_pair);
 
  private:
-  TcpDevice(const DeviceOptions& options, Clock* clock, std::chrono::milliseconds timeout);
+  TcpDevice(const DeviceOptions& options, Clock* clock, std::chrono::milliseconds timeout,
+            std::chrono::microseconds spin);
 
   /// The connecting end of a handshake. `Aborted` with the peer's reason if it refused.
   Status Greet(int socket, const std::string& peer, const std::string& private_data,
@@ -81,6 +84,7 @@ class TcpDevice final : public Device {
   Clock* const clock_;
   const std::string secret_;
   const std::chrono::milliseconds timeout_;
+  const std::chrono::microseconds spin_;  ///< For its completion queues.
   Refusals refusals_;
   TcpCounters counters_;
   RegionTable regions_;

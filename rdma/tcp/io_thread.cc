@@ -18,19 +18,23 @@ namespace {
 using std::chrono::milliseconds;
 using std::chrono::steady_clock;
 
-constexpr milliseconds kTickPeriod{1};
+/// Longer than the system's own, as a rule: a timer that ends before costs several times as much.
+constexpr milliseconds kTickPeriod{5};
 /// A peer's silence is measured in so many periods.
 constexpr int kSweepsPerTimeout = 8;
 
 }  // namespace
 
-IoThread::IoThread(milliseconds timeout, UniqueFd epoll_fd, UniqueFd kick_fd)
+IoThread::IoThread(milliseconds timeout, std::chrono::nanoseconds spin, UniqueFd epoll_fd,
+                   UniqueFd kick_fd)
     : sweep_period_(std::max(milliseconds(1), timeout / kSweepsPerTimeout)),
       epoll_fd_(std::move(epoll_fd)),
       kick_fd_(std::move(kick_fd)),
+      spin_(spin),
       thread_([this] { Run(); }) {}
 
-Status IoThread::Start(milliseconds timeout, std::unique_ptr<IoThread>* thread) {
+Status IoThread::Start(milliseconds timeout, std::chrono::nanoseconds spin,
+                       std::unique_ptr<IoThread>* thread) {
   UniqueFd epoll_fd(epoll_create1(EPOLL_CLOEXEC));
   UniqueFd kick_fd(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
   epoll_event event{.events = EPOLLIN, .data = {.ptr = nullptr}};
@@ -38,7 +42,7 @@ Status IoThread::Start(milliseconds timeout, std::unique_ptr<IoThread>* thread) 
       epoll_ctl(epoll_fd.get(), EPOLL_CTL_ADD, kick_fd.get(), &event) != 0) {
     return SystemError("start an I/O thread");
   }
-  thread->reset(new IoThread(timeout, std::move(epoll_fd), std::move(kick_fd)));
+  thread->reset(new IoThread(timeout, spin, std::move(epoll_fd), std::move(kick_fd)));
   return Status::OK();
 }
 
@@ -104,8 +108,14 @@ void IoThread::Run() {
   auto next_tick = steady_clock::now();
   auto next_sweep = next_tick + sweep_period_;
   while (!stopping_.load()) {
-    const int count = epoll_wait(epoll_fd_.get(), events.data(), events.size(),
-                                 static_cast<int>(NextTimeout().count()));
+    int count = 0;
+    const auto look = [&](milliseconds limit) {
+      count = epoll_wait(epoll_fd_.get(), events.data(), events.size(),
+                         static_cast<int>(limit.count()));
+      return count > 0;
+    };
+    const milliseconds limit = NextTimeout();
+    if (!spin_.Until([&] { return look(milliseconds(0)); }, limit)) look(limit);
     for (int i = 0; i < count; i++) {
       const epoll_event& event = events[static_cast<size_t>(i)];
       if (event.data.ptr != nullptr) {

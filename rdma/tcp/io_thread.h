@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "nacre/status.h"
+#include "rdma/tcp/polite_spin.h"
 #include "rdma/unique_fd.h"
 #include "util/mutex.h"
 
@@ -22,8 +23,10 @@ class TcpConnection;
 /// Thread safety: all methods may be called from many threads.
 class IoThread {
  public:
-  /// `timeout`: how long a peer may be silent while something is awaited of it.
-  static Status Start(std::chrono::milliseconds timeout, std::unique_ptr<IoThread>* thread);
+  /// `timeout`: how long a peer may be silent while something is awaited of it. `spin`: how long
+  /// the thread may look for more to do before it sleeps.
+  static Status Start(std::chrono::milliseconds timeout, std::chrono::nanoseconds spin,
+                      std::unique_ptr<IoThread>* thread);
   /// Closes all connections; their queue pairs have gone.
   ~IoThread();
 
@@ -40,7 +43,8 @@ class IoThread {
   void Unwatch(TcpConnection* connection);
 
  private:
-  IoThread(std::chrono::milliseconds timeout, UniqueFd epoll_fd, UniqueFd kick_fd);
+  IoThread(std::chrono::milliseconds timeout, std::chrono::nanoseconds spin, UniqueFd epoll_fd,
+           UniqueFd kick_fd);
 
   void Run() EXCLUDES(mutex_);
   void Tick() EXCLUDES(mutex_);
@@ -53,6 +57,7 @@ class IoThread {
   const UniqueFd epoll_fd_;
   const UniqueFd kick_fd_;
   std::atomic<bool> stopping_{false};
+  PoliteSpin spin_;  ///< The I/O thread's.
 
   Mutex mutex_;
   /// Only the I/O thread takes connections out, between its turns: what epoll has reported is
