@@ -298,8 +298,9 @@ Status PopulateMemory(const Mapping& mapping) {
   size_t done = 0;
   for (; mapping.size() - done >= kHugePageBytes; done += kHugePageBytes) {
     char* const page = mapping.data() + done;
-    // The kernel passes over what has no memory at all; one small page is enough.
-    std::atomic_ref<char>(*page).load(std::memory_order_relaxed);
+    // The kernel passes over what has no memory at all, and takes its huge page of zeros, which a
+    // read would have got, for memory. One small page of its own is enough.
+    NACRE_RETURN_IF_ERROR(small_pages(done, done + kPageBytes));
     if (madvise(page, kHugePageBytes, MADV_COLLAPSE) == 0) continue;
     if (errno == EINVAL) break;  // This memory or an older kernel does not allow it.
     NACRE_RETURN_IF_ERROR(small_pages(done, done + kHugePageBytes));

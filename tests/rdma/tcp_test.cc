@@ -338,6 +338,24 @@ TEST_F(TcpTest, DescriptorsAreGivenBack) {
   EXPECT_LE(OpenDescriptors(), before);
 }
 
+/// Bytes of memory that this process has; pages of zeros that it has only read are not among them.
+size_t ResidentBytes() {
+  std::ifstream file("/proc/self/statm");
+  size_t total = 0;
+  size_t resident = 0;
+  file >> total >> resident;
+  return resident * 4096;
+}
+
+TEST_F(TcpTest, PopulatingTakesTheMemory) {
+  constexpr size_t kRegionBytes = 64 << 20;
+  std::unique_ptr<MemoryRegion> region;
+  ASSERT_TRUE(near_.device->AllocateRegion(kRegionBytes, Access::kRemoteAll, &region).ok());
+  const size_t before = ResidentBytes();
+  ASSERT_TRUE(region->Populate().ok());
+  EXPECT_GE(ResidentBytes(), before + kRegionBytes - (8 << 20));
+}
+
 TEST_F(TcpTest, AnOwnerThatStopsPollingIsServed) {
   QueuePair* pair = Connect();
   for (uint64_t round = 1; round <= 20; round++) {
