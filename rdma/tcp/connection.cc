@@ -99,18 +99,10 @@ void TcpConnection::Close() {
 }
 
 ssize_t TcpConnection::Receive(iovec* vectors, size_t count) {
-  // What a broken session is told is dropped, whatever it is.
-  if (tls_ != nullptr && session_.open()) {
-    return tls_->Receive(vectors[0].iov_base, vectors[0].iov_len);
-  }
   msghdr message{};
   message.msg_iov = vectors;
   message.msg_iovlen = count;
   return recvmsg(socket_.get(), &message, MSG_DONTWAIT);
-}
-
-bool TcpConnection::HoldsBytes() {
-  return tls_ != nullptr && session_.open() && tls_->has_pending();
 }
 
 bool TcpConnection::WantsToSend() {
@@ -125,9 +117,24 @@ bool TcpConnection::MayKeep() {
 }
 
 void TcpConnection::Read() {
+  // What a broken session is told is dropped, whatever it is.
+  if (tls_ != nullptr && session_.open()) {
+    TlsStream::Ahead ahead;
+    ReadBytes(&ahead);
+  } else {
+    ReadBytes(nullptr);
+  }
+}
+
+void TcpConnection::ReadBytes(TlsStream::Ahead* ahead) {
   // This is not initialised, as only bytes that the kernel wrote are read.
   char scratch[kScratchBytes];
-  for (size_t taken = 0; (taken < kTurnBytes || HoldsBytes()) && !ended_;) {
+  // Epoll knows nothing of these.
+  const auto held = [&]() REQUIRES(mutex_) {
+    return ahead != nullptr && (ahead->holds_bytes() || tls_->has_pending());
+  };
+  for (size_t taken = 0; (taken < kTurnBytes || held()) && !ended_;) {
+    if (ahead != nullptr && !session_.open()) return;
     size_t place_size = 0;
     const Session::Turn turn(&session_);
     char* const place = session_.open() ? session_.reader().place(&place_size) : nullptr;
@@ -135,7 +142,14 @@ void TcpConnection::Read() {
     const size_t scratch_size = session_.reader().bulk() ? kBulkScratchBytes : kScratchBytes;
     iovec vectors[2] = {{.iov_base = place, .iov_len = place_size},
                         {.iov_base = scratch, .iov_len = scratch_size}};
-    const ssize_t received = place == nullptr ? Receive(&vectors[1], 1) : Receive(&vectors[0], 2);
+    iovec* const first = place == nullptr ? &vectors[1] : &vectors[0];
+    ssize_t received;
+    if (ahead != nullptr) {
+      ahead->closed = taken >= kTurnBytes;
+      received = tls_->Receive(first->iov_base, first->iov_len, ahead);
+    } else {
+      received = Receive(first, place == nullptr ? 1 : 2);
+    }
     if (received < 0 && errno == EINTR) continue;
     if (received < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) return;
     if (received <= 0) {
@@ -153,7 +167,7 @@ void TcpConnection::Read() {
     // What a broken session is told is dropped.
     if (size > in_place) session_.Take(scratch, size - in_place);
     // TLS hands out one record at a time.
-    if (tls_ == nullptr && size < place_size + scratch_size) return;
+    if (ahead == nullptr ? size < place_size + scratch_size : ahead->drained && !held()) return;
   }
 }
 

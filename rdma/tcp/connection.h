@@ -92,14 +92,14 @@ class TcpConnection {
 
   /// As recvmsg.
   ssize_t Receive(iovec* vectors, size_t count) REQUIRES(mutex_);
-  /// Whether TLS has bytes that epoll knows nothing of.
-  bool HoldsBytes() REQUIRES(mutex_);
   /// Whether there is something to do once the socket takes more.
   bool WantsToSend() REQUIRES(mutex_);
   /// Whether an owner may keep it: it awaits replies, or nothing can come that does not bear a
   /// tick.
   bool MayKeep() REQUIRES(mutex_);
   void Read() REQUIRES(mutex_);
+  /// `ahead`: null if the bytes are to be taken as they are.
+  void ReadBytes(TlsStream::Ahead* ahead) REQUIRES(mutex_);
   void Send() REQUIRES(mutex_);
   /// After a turn: sees to a session that broke, and tells epoll what to wait for.
   void EndTurn() REQUIRES(mutex_);

@@ -29,6 +29,22 @@ Status TakeNumber(const DeviceOptions& options, const std::string& name, uint64_
       .WithContext("transport parameter " + name + "=" + found->second);
 }
 
+Status TakeEncryption(const DeviceOptions& options, TcpEncryption* encryption) {
+  const auto found = options.parameters.find("tls");
+  if (found == options.parameters.end() || found->second == "0") return Status::OK();
+  const std::string context = "transport parameter tls=" + found->second + ": ";
+  if (found->second == "all") {
+    *encryption = TcpEncryption::kAll;
+  } else if (found->second == "1" || found->second == "control") {
+    *encryption = TcpEncryption::kControl;
+  } else {
+    return Status::InvalidArgument(context + "is none of 0, 1, control, all");
+  }
+  if (!options.secret.empty()) return Status::OK();
+  return Status::InvalidArgument(context +
+                                 "needs a secret of the pool, from which its keys are made");
+}
+
 }  // namespace
 
 Status CheckTcpPrivateData(const std::string& data) {
@@ -65,15 +81,14 @@ Status TcpDevice::Open(const DeviceOptions& options, Clock* clock,
   uint64_t io_spin_us = 0;
   NACRE_RETURN_IF_ERROR(TakeNumber(options, "spin_us", 0, kMaxSpinMicros, &spin_us));
   NACRE_RETURN_IF_ERROR(TakeNumber(options, "io_spin_us", 0, kMaxSpinMicros, &io_spin_us));
-  uint64_t tls = 0;
-  NACRE_RETURN_IF_ERROR(TakeNumber(options, "tls", 0, 1, &tls));
-  if (tls != 0 && options.secret.empty()) {
-    return Status::InvalidArgument(
-        "transport parameter tls=1: needs a secret of the pool, from which its keys are made");
-  }
+  TcpEncryption encryption = TcpEncryption::kNone;
+  NACRE_RETURN_IF_ERROR(TakeEncryption(options, &encryption));
   std::unique_ptr<TcpDevice> made(new TcpDevice(
       options, clock, std::chrono::milliseconds(timeout_ms), std::chrono::microseconds(spin_us)));
-  if (tls != 0) NACRE_RETURN_IF_ERROR(TlsContext::Create(&made->tls_));
+  made->encryption_ = encryption;
+  if (encryption != TcpEncryption::kNone) {
+    NACRE_RETURN_IF_ERROR(TlsContext::Create(&made->tls_));
+  }
   const std::chrono::microseconds io_spin(io_spin_us);
   for (uint64_t i = 0; i < io_threads; i++) {
     made->io_threads_.emplace_back();
@@ -141,8 +156,10 @@ Status TcpDevice::Listen(const std::string& address, std::unique_ptr<Listener>* 
 Status TcpDevice::Greet(int socket, const std::string& peer, const std::string& private_data,
                         QueueDepths depths, const Deadline& deadline,
                         std::unique_ptr<TlsStream>* tls, std::string* reply) {
-  TcpHello hello{
-      .depths = depths, .tls = encrypts() && depths.control, .private_data = private_data};
+  TcpHello hello{.depths = depths,
+                 .tls = Encrypts(depths),
+                 .tls_always = encryption_ == TcpEncryption::kAll,
+                 .private_data = private_data};
   NACRE_RETURN_IF_ERROR(DrawNonce(&hello.nonce));
   const std::string hello_bytes = EncodeHello(hello);
   NACRE_RETURN_IF_ERROR(SendAllBy(socket, deadline, hello_bytes.data(), hello_bytes.size()));
@@ -260,7 +277,7 @@ std::unique_ptr<TcpQueuePair> TcpDevice::MakePair(UniqueFd socket, std::unique_p
                            .io_thread = io_thread,
                            .refusals = &refusals_,
                            .tls = std::move(tls),
-                           .messages = !encrypts() || depths.control,
+                           .messages = tls_ == nullptr || Encrypts(depths),
                            .session = {}},
       depths, &regions_, &counters_, static_cast<TcpCompletionQueue*>(send_queue),
       static_cast<TcpCompletionQueue*>(receive_queue));

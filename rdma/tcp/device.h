@@ -52,8 +52,12 @@ class TcpDevice final : public Device {
   const std::string& secret() const { return secret_; }
   Refusals* refusals() { return &refusals_; }
   std::chrono::milliseconds timeout() const { return timeout_; }
-  /// Whether control connections are encrypted.
-  bool encrypts() const { return tls_ != nullptr; }
+  TcpEncryption encryption() const { return encryption_; }
+  /// Whether it encrypts such connections.
+  bool Encrypts(QueueDepths depths) const {
+    return encryption_ == TcpEncryption::kAll ||
+           (encryption_ == TcpEncryption::kControl && depths.control);
+  }
 
   /// TLS over the socket of a peer that has proved what it had to, by what was `said`.
   Status StartTls(Role role, const Handshake& said, int socket,
@@ -88,7 +92,8 @@ class TcpDevice final : public Device {
   Refusals refusals_;
   TcpCounters counters_;
   RegionTable regions_;
-  std::unique_ptr<TlsContext> tls_;  ///< Null: nothing is encrypted.
+  TcpEncryption encryption_ = TcpEncryption::kNone;  ///< Constant once it is open.
+  std::unique_ptr<TlsContext> tls_;                  ///< Null: nothing is encrypted.
   const uint64_t device_id_;
   std::atomic<uint32_t> next_region_{1};
   std::atomic<uint32_t> next_io_thread_{0};

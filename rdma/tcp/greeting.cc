@@ -52,8 +52,8 @@ std::string EncodeHello(const TcpHello& hello) {
   EncodeFixed32(bytes.data() + kBodyAt, static_cast<uint32_t>(hello.depths.send));
   EncodeFixed32(bytes.data() + kReceiveDepthAt, static_cast<uint32_t>(hello.depths.receive));
   EncodeFixed32(bytes.data() + kPrivateSizeAt, static_cast<uint32_t>(hello.private_data.size()));
-  const uint32_t flags =
-      (hello.depths.control ? kControlConnection : 0U) | (hello.tls ? kTlsFollows : 0U);
+  const uint32_t flags = (hello.depths.control ? kControlConnection : 0U) |
+                         (hello.tls ? kTlsFollows : 0U) | (hello.tls_always ? kTlsAlways : 0U);
   EncodeFixed32(bytes.data() + kFlagsAt, flags);
   hello.private_data.copy(bytes.data() + kPrivateDataAt, Device::kMaxPrivateData);
   std::memcpy(bytes.data() + kHelloNonceAt, hello.nonce.data(), kNonceBytes);
@@ -102,13 +102,16 @@ Status DecodeHello(std::string_view bytes, TcpHello* hello) {
   const uint32_t private_size = DecodeFixed32(bytes.data() + kPrivateSizeAt);
   const uint32_t flags = DecodeFixed32(bytes.data() + kFlagsAt);
   if (send_depth > kMaxQueueDepth || receive_depth > kMaxQueueDepth ||
-      private_size > Device::kMaxPrivateData || flags > (kControlConnection | kTlsFollows)) {
+      private_size > Device::kMaxPrivateData ||
+      flags > (kControlConnection | kTlsFollows | kTlsAlways) ||
+      (flags & (kTlsFollows | kTlsAlways)) == kTlsAlways) {
     return Status::InvalidArgument("a greeting that makes no sense");
   }
   hello->depths = {.send = static_cast<int>(send_depth),
                    .receive = static_cast<int>(receive_depth),
                    .control = (flags & kControlConnection) != 0};
   hello->tls = (flags & kTlsFollows) != 0;
+  hello->tls_always = (flags & kTlsAlways) != 0;
   NACRE_RETURN_IF_ERROR(CheckDepths(hello->depths));
   hello->private_data.assign(bytes.data() + kPrivateDataAt, private_size);
   std::memcpy(hello->nonce.data(), bytes.data() + kHelloNonceAt, kNonceBytes);

@@ -57,11 +57,13 @@ enum class GreetingType : uint32_t {
 enum HelloFlags : uint32_t {
   kControlConnection = 1,
   kTlsFollows = 2,  ///< Behind the introduction, both ends speak TLS.
+  kTlsAlways = 4,   ///< So they do on all connections to this end, whatever they carry.
 };
 
 struct TcpHello {
   QueueDepths depths;
   bool tls = false;
+  bool tls_always = false;
   std::string private_data;
   Nonce nonce{};
 };

@@ -35,6 +35,19 @@ void SendAnswer(TcpDevice* device, int socket, TlsStream* tls, GreetingType type
   sent.IgnoreError();  // The connection ends whether or not this arrives.
 }
 
+/// What a caller is told that encrypts other connections than this device does.
+std::string_view WhatIsWanted(TcpEncryption encryption) {
+  switch (encryption) {
+    case TcpEncryption::kAll:
+      return "this listener takes all connections by TLS only: connect with tls=all";
+    case TcpEncryption::kControl:
+      return "this listener takes control connections, and no others, by TLS: connect with tls=1";
+    case TcpEncryption::kNone:
+      return "this listener was started without tls=1 or tls=all: connect without it";
+  }
+  return "";
+}
+
 class TcpIncomingConnection final : public IncomingConnection {
  public:
   TcpIncomingConnection(TcpDevice* device, UniqueFd socket, std::unique_ptr<TlsStream> tls,
@@ -239,11 +252,10 @@ TcpListener::Step TcpListener::Advance(Caller* caller, uint64_t now) {
 TcpListener::Step TcpListener::TakeHello(Caller* caller) {
   const Status sound = DecodeHello(caller->received, &caller->hello);
   if (!sound.ok()) return RefuseMalformed(*caller, sound.message());
-  const bool encrypts = device_->encrypts() && caller->hello.depths.control;
-  if (caller->hello.tls != encrypts) {
-    const std::string_view why =
-        encrypts ? "this listener takes control connections by TLS only: connect with tls=1"
-                 : "this listener was started without tls=1: connect without it";
+  const bool encrypts_all = device_->encryption() == TcpEncryption::kAll;
+  if (caller->hello.tls != device_->Encrypts(caller->hello.depths) ||
+      caller->hello.tls_always != encrypts_all) {
+    const std::string_view why = WhatIsWanted(device_->encryption());
     SendAnswer(device_, caller->socket.get(), nullptr, GreetingType::kRejected, why);
     return Refuse(*caller, why);
   }

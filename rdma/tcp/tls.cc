@@ -26,33 +26,19 @@ constexpr char kIdentity[] = "nacre";
 constexpr char kCipherName[] = "TLS_AES_128_GCM_SHA256";
 /// Its two bytes on the wire.
 constexpr unsigned char kCipher[] = {0x13, 0x01};
+/// AES-GCM bears 24 million records with one key (RFC 8446, section 5.5).
+constexpr uint32_t kRecordsPerKey = 1 << 23;
 
 // OpenSSL's own socket BIO raises SIGPIPE when the peer has gone.
 
-int SocketOf(BIO* bio) { return static_cast<int>(reinterpret_cast<intptr_t>(BIO_get_data(bio))); }
+TlsStream::Library* LibraryOf(BIO* bio) {
+  return static_cast<TlsStream::Library*>(BIO_get_data(bio));
+}
 
 bool MayTryAgain() { return errno == EAGAIN || errno == EWOULDBLOCK || errno == ENOBUFS; }
 
-int WriteToSocket(BIO* bio, const char* bytes, int size) {
-  BIO_clear_retry_flags(bio);
-  ssize_t sent;
-  do {
-    sent = send(SocketOf(bio), bytes, static_cast<size_t>(size), MSG_DONTWAIT | MSG_NOSIGNAL);
-  } while (sent < 0 && errno == EINTR);
-  if (sent < 0 && MayTryAgain()) BIO_set_retry_write(bio);
-  return static_cast<int>(sent);
-}
-
-int ReadFromSocket(BIO* bio, char* bytes, int size) {
-  BIO_clear_retry_flags(bio);
-  ssize_t received;
-  do {
-    received = recv(SocketOf(bio), bytes, static_cast<size_t>(size), MSG_DONTWAIT);
-  } while (received < 0 && errno == EINTR);
-  if (received < 0 && MayTryAgain()) BIO_set_retry_read(bio);
-  if (received == 0) BIO_set_flags(bio, BIO_FLAGS_IN_EOF);
-  return static_cast<int>(received);
-}
+int WriteToSocket(BIO* bio, const char* bytes, int size);
+int ReadFromSocket(BIO* bio, char* bytes, int size);
 
 long ControlSocket(BIO* bio, int command, long /*number*/, void* /*pointer*/) {
   if (command == BIO_CTRL_EOF) return BIO_test_flags(bio, BIO_FLAGS_IN_EOF) != 0 ? 1 : 0;
@@ -112,13 +98,71 @@ struct TlsContext::Library {
 
 struct TlsStream::Library {
   SSL* ssl = nullptr;
-  Proof key{};  ///< OpenSSL's callbacks find it by SSL_get_app_data.
+  int socket = -1;
+  Ahead* ahead = nullptr;  ///< The turn's, while it receives.
+  Proof key{};             ///< OpenSSL's callbacks find it by SSL_get_app_data.
 
   ~Library() {
     SSL_free(ssl);
     OPENSSL_cleanse(key.data(), key.size());
   }
 };
+
+namespace {
+
+int WriteToSocket(BIO* bio, const char* bytes, int size) {
+  BIO_clear_retry_flags(bio);
+  ssize_t sent;
+  do {
+    sent =
+        send(LibraryOf(bio)->socket, bytes, static_cast<size_t>(size), MSG_DONTWAIT | MSG_NOSIGNAL);
+  } while (sent < 0 && errno == EINTR);
+  if (sent < 0 && MayTryAgain()) BIO_set_retry_write(bio);
+  return static_cast<int>(sent);
+}
+
+/// As recv, into `bytes` and, what there is more, into `ahead`, which holds none.
+ssize_t TakeFromSocket(int socket, char* bytes, size_t size, TlsStream::Ahead* ahead) {
+  iovec vectors[2] = {{.iov_base = bytes, .iov_len = size},
+                      {.iov_base = ahead->bytes, .iov_len = sizeof(ahead->bytes)}};
+  msghdr message{};
+  message.msg_iov = vectors;
+  message.msg_iovlen = 2;
+  const ssize_t received = recvmsg(socket, &message, MSG_DONTWAIT);
+  const size_t taken = received > 0 ? static_cast<size_t>(received) : 0;
+  ahead->drained = taken < size + sizeof(ahead->bytes);
+  ahead->begin = 0;
+  ahead->end = taken > size ? taken - size : 0;
+  return received > 0 ? static_cast<ssize_t>(std::min(taken, size)) : received;
+}
+
+int ReadFromSocket(BIO* bio, char* bytes, int size) {
+  const TlsStream::Library* const library = LibraryOf(bio);
+  TlsStream::Ahead* const ahead = library->ahead;
+  const auto wanted = static_cast<size_t>(size);
+  BIO_clear_retry_flags(bio);
+  if (ahead != nullptr && ahead->holds_bytes()) {
+    const size_t taken = std::min(wanted, ahead->end - ahead->begin);
+    std::memcpy(bytes, ahead->bytes + ahead->begin, taken);
+    ahead->begin += taken;
+    return static_cast<int>(taken);
+  }
+  if (ahead != nullptr && (ahead->drained || ahead->closed)) {
+    BIO_set_retry_read(bio);
+    errno = EAGAIN;
+    return -1;
+  }
+  ssize_t received;
+  do {
+    received = ahead != nullptr ? TakeFromSocket(library->socket, bytes, wanted, ahead)
+                                : recv(library->socket, bytes, wanted, MSG_DONTWAIT);
+  } while (received < 0 && errno == EINTR);
+  if (received < 0 && MayTryAgain()) BIO_set_retry_read(bio);
+  if (received == 0) BIO_set_flags(bio, BIO_FLAGS_IN_EOF);
+  return static_cast<int>(received);
+}
+
+}  // namespace
 
 TlsContext::TlsContext(std::unique_ptr<Library> library) : library_(std::move(library)) {}
 
@@ -166,7 +210,8 @@ Status TlsStream::Create(const TlsContext& context, Role role, const Proof& key,
     BIO_free(bio);
     return LibraryError();
   }
-  BIO_set_data(bio, reinterpret_cast<void*>(static_cast<intptr_t>(socket)));
+  library->socket = socket;
+  BIO_set_data(bio, library.get());
   BIO_set_init(bio, 1);
   SSL_set_bio(library->ssl, bio, bio);
   SSL_set_app_data(library->ssl, &library->key);
@@ -271,7 +316,7 @@ Status TlsStream::ReceiveAllBy(const Deadline& deadline, char* bytes, size_t siz
   return Status::OK();
 }
 
-ssize_t TlsStream::Receive(void* to, size_t size) {
+ssize_t TlsStream::Receive(void* to, size_t size, Ahead* ahead) {
   assert(established_);
   if (failure_ != 0) {
     errno = failure_;
@@ -281,7 +326,9 @@ ssize_t TlsStream::Receive(void* to, size_t size) {
   errno = 0;
   wants_to_send_ = false;
   size_t received = 0;
+  library_->ahead = ahead;
   const int result = SSL_read_ex(library_->ssl, to, size, &received);
+  library_->ahead = nullptr;
   return result == 1 ? static_cast<ssize_t>(received) : Failure(result);
 }
 
@@ -309,7 +356,14 @@ ssize_t TlsStream::Send(const iovec* vectors, int count) {
   wants_to_send_ = false;
   size_t sent = 0;
   const int result = SSL_write_ex(library_->ssl, bytes, size, &sent);
-  if (result == 1) return static_cast<ssize_t>(sent);
+  if (result == 1) {
+    // The next record tells the peer of the new key.
+    if (++sent_records_ == kRecordsPerKey) {
+      sent_records_ = 0;
+      SSL_key_update(library_->ssl, SSL_KEY_UPDATE_NOT_REQUESTED);
+    }
+    return static_cast<ssize_t>(sent);
+  }
   if (Failure(result) == 0) errno = EPIPE;
   return -1;
 }

@@ -36,6 +36,7 @@ inline std::vector<Setup> AllSetups() {
   const DeviceSpec faults{.scheme = "shm", .with_faults = true};
   const DeviceSpec tcp{.scheme = "tcp"};
   const DeviceSpec tls{.scheme = "tcp", .parameters = {{"tls", "1"}}, .secret = "a secret"};
+  const DeviceSpec tls_all{.scheme = "tcp", .parameters = {{"tls", "all"}}, .secret = "a secret"};
   const DeviceSpec tcp_faults{.scheme = "tcp", .with_faults = true};
   std::vector<Setup> setups = {
       {.name = "shm", .spec = shm},
@@ -56,6 +57,9 @@ inline std::vector<Setup> AllSetups() {
       {.name = "tcp_tls", .spec = tls},
       {.name = "tcp_tls_accepting", .spec = tls, .accepting = true},
       {.name = "tcp_tls_process", .spec = tls, .child = true},
+      {.name = "tcp_tls_all", .spec = tls_all},
+      {.name = "tcp_tls_all_accepting", .spec = tls_all, .accepting = true},
+      {.name = "tcp_tls_all_process", .spec = tls_all, .child = true},
       {.name = "tcp_faultless", .spec = tcp_faults},
       {.name = "tcp_faultless_process", .spec = tcp_faults, .child = true},
   };

@@ -31,7 +31,12 @@ TEST(OpenDeviceTest, SchemesThatExist) {
   EXPECT_TRUE(Open("shm", {{"rtt_us", "2"}, {"gbps", "100"}}).ok());
   EXPECT_TRUE(Open("embedded", {{"rtt_us", "0.5"}}).ok());
   EXPECT_TRUE(Open("tcp").ok());
-  EXPECT_TRUE(Open("tcp", {{"rtt_us", "2"}, {"io_threads", "2"}, {"timeout_ms", "500"}}).ok());
+  EXPECT_TRUE(Open("tcp", {{"rtt_us", "2"},
+                           {"io_threads", "2"},
+                           {"timeout_ms", "500"},
+                           {"spin_us", "0"},
+                           {"io_spin_us", "20"}})
+                  .ok());
 }
 
 TEST(OpenDeviceTest, TellsWhetherCallersMoveTheBytes) {

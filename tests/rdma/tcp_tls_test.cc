@@ -1,5 +1,5 @@
-// Goal: with "tls" nothing that a control connection carries can be read on the way or changed
-// unnoticed, both ends insist on it, and only messages' connections pay for it.
+// Goal: with "tls" nothing that a control connection carries, or any connection if it is for all,
+// can be read on the way or changed unnoticed, both ends insist on it, and no others pay for it.
 // Method: devices of this process, and between them a wire that hears every byte, and can change or
 // swallow some.
 
@@ -31,10 +31,14 @@ constexpr QueueDepths kControl{.send = 16, .receive = 16, .control = true};
 /// What either side says before TLS begins.
 constexpr size_t kGreetingBytes[] = {kHelloBytes + kIntroductionBytes, kChallengeBytes};
 
-DeviceSpec Spec(bool tls, const std::string& secret = "a secret") {
-  DeviceSpec spec{.scheme = "tcp", .parameters = {{"timeout_ms", "500"}}, .secret = secret};
-  if (tls) spec.parameters["tls"] = "1";
-  return spec;
+/// What the parameter "tls" may be, and a connection for each kind of data.
+constexpr char kNone[] = "0";
+constexpr char kControlOnly[] = "1";
+constexpr char kAll[] = "all";
+constexpr QueueDepths kData{.send = 16, .receive = 16};
+
+DeviceSpec Spec(const std::string& tls, const std::string& secret = "a secret") {
+  return {.scheme = "tcp", .parameters = {{"timeout_ms", "500"}, {"tls", tls}}, .secret = secret};
 }
 
 /// Carries one connection to `target`, telling what passes.
@@ -54,6 +58,8 @@ class Wire {
   ~Wire() { Stop(); }
 
   const std::string& address() const { return address_; }
+  /// How many bytes this side has said.
+  size_t heard_from(size_t side) const { return heard_bytes_[side].load(); }
   /// All that passed, once the wire is cut.
   std::string Heard() {
     Stop();
@@ -90,6 +96,7 @@ class Wire {
         bytes.resize(static_cast<size_t>(size));
         const size_t offset = heard_[from].size();
         heard_[from] += bytes;
+        heard_bytes_[from].store(heard_[from].size());
         change_(from, offset, &bytes);
         if (!SendAllBy(ends[1 - from].get(), deadline, bytes.data(), bytes.size()).ok()) return;
       }
@@ -101,19 +108,21 @@ class Wire {
   std::string address_;
   UniqueFd listener_;
   std::string heard_[2];  ///< The thread's, until it has ended.
+  std::atomic<size_t> heard_bytes_[2]{};
   std::atomic<bool> stop_{false};
   std::thread thread_;
 };
 
-/// Two devices that both encrypt, or do not.
+/// Two devices.
 class Pair {
  public:
-  explicit Pair(bool near_tls, bool far_tls) : near(Spec(near_tls)), far(Spec(far_tls)) {
+  Pair(const std::string& near_tls, const std::string& far_tls)
+      : near(Spec(near_tls)), far(Spec(far_tls)) {
     near.Allocate(1 << 20);
     far.Allocate(1 << 20);
     EXPECT_TRUE(IsOk(far.Listen(kAnyAddress)));
   }
-  explicit Pair(bool tls) : Pair(tls, tls) {}
+  explicit Pair(const std::string& tls) : Pair(tls, tls) {}
 
   /// Connects the devices' next queue pairs, by way of `address`; what the connector got.
   Status Connect(const std::string& address, QueueDepths depths) {
@@ -168,20 +177,20 @@ void SayIt(Pair* pair, bool with_send) {
 }
 
 TEST(TcpTlsTest, WhoListensOnTheWireHearsNothing) {
-  for (const bool tls : {false, true}) {
+  for (const char* const tls : {kNone, kControlOnly, kAll}) {
     Pair pair(tls);
     Wire wire(pair.far.listener->address());
     ASSERT_TRUE(IsOk(pair.Connect(wire.address(), kControl)));
     SayIt(&pair, /*with_send=*/true);
     const bool heard = wire.Heard().find(kMessage) != std::string::npos;
-    EXPECT_EQ(heard, !tls);
+    EXPECT_EQ(heard, tls == kNone) << tls;
   }
 }
 
 TEST(TcpTlsTest, BulkDataGoesAsItIsAndCarriesNoMessages) {
-  Pair pair(true);
+  Pair pair(kControlOnly);
   Wire wire(pair.far.listener->address());
-  ASSERT_TRUE(IsOk(pair.Connect(wire.address(), {.send = 16, .receive = 16})));
+  ASSERT_TRUE(IsOk(pair.Connect(wire.address(), kData)));
   SayIt(&pair, /*with_send=*/false);
   for (Endpoint* const end : {&pair.near, &pair.far}) {
     EXPECT_TRUE(IsFailure(end->queue_pairs[0]->PostSend(1, end->Buffer(0, 0, 8), kSignaled),
@@ -190,11 +199,43 @@ TEST(TcpTlsTest, BulkDataGoesAsItIsAndCarriesNoMessages) {
   EXPECT_NE(wire.Heard().find(kMessage), std::string::npos);
 }
 
+TEST(TcpTlsTest, BulkDataIsEncryptedIfAllIs) {
+  constexpr uint32_t kBytes = 300'000;  // Several frames, of many records each.
+  Pair pair(kAll);
+  Wire wire(pair.far.listener->address());
+  ASSERT_TRUE(IsOk(pair.Connect(wire.address(), kData)));
+  SayIt(&pair, /*with_send=*/true);
+  QueuePair* const near = pair.near.queue_pairs[0].get();
+  const std::string message = kMessage;
+  std::string bulk;
+  while (bulk.size() < kBytes) bulk += message;
+  bulk.resize(kBytes);
+  bulk.copy(pair.near.Data(0), kBytes);
+  ASSERT_TRUE(IsOk(near->PostWrite(1, pair.near.Buffer(0, 0, kBytes), pair.Far(0), kSignaled)));
+  EXPECT_EQ(pair.near.Next().code, CompletionCode::kSuccess);
+  EXPECT_EQ(std::string(pair.far.Data(0), kBytes), bulk);
+  ASSERT_TRUE(IsOk(near->PostRead(2, pair.near.Buffer(0, kBytes, kBytes), pair.Far(0), kSignaled)));
+  EXPECT_EQ(pair.near.Next().code, CompletionCode::kSuccess);
+  EXPECT_EQ(std::string(pair.near.Data(0) + kBytes, kBytes), bulk);
+  const uint64_t before = 41;
+  std::memcpy(pair.far.Data(0) + 4096, &before, sizeof(before));
+  ASSERT_TRUE(IsOk(near->PostFetchAdd(3, pair.near.Buffer(0, 0, 8), pair.Far(4096), 1, kSignaled)));
+  EXPECT_EQ(pair.near.Next().code, CompletionCode::kSuccess);
+  ASSERT_TRUE(
+      IsOk(near->PostCompareSwap(4, pair.near.Buffer(0, 8, 8), pair.Far(4096), 42, 7, kSignaled)));
+  EXPECT_EQ(pair.near.Next().code, CompletionCode::kSuccess);
+  uint64_t words[2];
+  std::memcpy(words, pair.near.Data(0), sizeof(words));
+  EXPECT_EQ(words[0], 41u);
+  EXPECT_EQ(words[1], 42u);
+  EXPECT_EQ(wire.Heard().find(kMessage), std::string::npos);
+}
+
 TEST(TcpTlsTest, NeedsASecret) {
   std::unique_ptr<Device> device;
   EXPECT_TRUE(
-      IsFailure(OpenForTest(Spec(true, ""), &device), Status::Code::kInvalidArgument, "secret"));
-  DeviceSpec odd = Spec(true);
+      IsFailure(OpenForTest(Spec(kAll, ""), &device), Status::Code::kInvalidArgument, "secret"));
+  DeviceSpec odd = Spec(kControlOnly);
   odd.parameters["tls"] = "2";
   EXPECT_TRUE(IsFailure(OpenForTest(odd, &device), Status::Code::kInvalidArgument, "tls"));
   odd.parameters["tls"] = "0";
@@ -207,13 +248,22 @@ TEST(TcpTlsTest, NeedsASecret) {
 }
 
 TEST(TcpTlsTest, BothEndsMustWantIt) {
-  for (const bool near_tls : {false, true}) {
-    Pair pair(near_tls, !near_tls);
-    const std::string& address = pair.far.listener->address();
-    EXPECT_TRUE(
-        IsFailure(pair.Connect(address, kControl), Status::Code::kInvalidArgument, "tls=1"));
-    EXPECT_EQ(pair.far.device->traffic().peers_refused, 1u);
-    EXPECT_EQ(pair.far.device->traffic().frames_malformed, 0u);
+  for (const char* const near : {kNone, kControlOnly, kAll}) {
+    for (const char* const far : {kNone, kControlOnly, kAll}) {
+      if (near == far) continue;
+      SCOPED_TRACE(std::string(near) + " / " + far);
+      Pair pair(near, far);
+      const std::string& address = pair.far.listener->address();
+      const char* const named = far == kAll ? "tls=all" : "tls=1";
+      EXPECT_TRUE(
+          IsFailure(pair.Connect(address, kControl), Status::Code::kInvalidArgument, named));
+      // Data goes in the clear with both of these.
+      const bool alike = near != kAll && far != kAll;
+      const Status data = pair.Connect(address, kData);
+      EXPECT_TRUE(alike ? IsOk(data) : IsFailure(data, Status::Code::kInvalidArgument, named));
+      EXPECT_EQ(pair.far.device->traffic().peers_refused, alike ? 1u : 2u);
+      EXPECT_EQ(pair.far.device->traffic().frames_malformed, 0u);
+    }
   }
 }
 
@@ -229,13 +279,14 @@ TEST(TcpTlsTest, WhatIsChangedOnTheWayEndsTheConnection) {
     const size_t at = kGreetingBytes[liar] + random.Uniform(2 * kHandshakeBytesMax);
     const auto bits = static_cast<char>(1 + random.Uniform(255));
     std::atomic<bool> changed{false};
-    Pair pair(true);
+    const bool all = round % 2 == 1;
+    Pair pair(all ? kAll : kControlOnly);
     Wire wire(pair.far.listener->address(), [&](size_t from, size_t offset, std::string* bytes) {
       if (from != liar || at < offset || at >= offset + bytes->size()) return;
       (*bytes)[at - offset] = static_cast<char>((*bytes)[at - offset] ^ bits);
       changed.store(true);
     });
-    const Status connected = pair.Connect(wire.address(), kControl);
+    const Status connected = pair.Connect(wire.address(), all ? kData : kControl);
     if (!connected.ok()) {
       EXPECT_TRUE(connected.IsUnavailable()) << connected.ToString();
       EXPECT_LT(at, kGreetingBytes[liar] + kHandshakeBytesMax);
@@ -261,9 +312,33 @@ TEST(TcpTlsTest, WhatIsChangedOnTheWayEndsTheConnection) {
   }
 }
 
+TEST(TcpTlsTest, ARecordThatIsCutOffIsNeverDelivered) {
+  constexpr uint32_t kBytes = 100'000;
+  constexpr size_t kLiar = 1;  // The listener, whose reply it is.
+  Pair pair(kAll);
+  std::atomic<size_t> cut_at{SIZE_MAX};
+  Wire wire(pair.far.listener->address(), [&](size_t from, size_t offset, std::string* bytes) {
+    const size_t end = cut_at.load();
+    if (from == kLiar && offset + bytes->size() > end) {
+      bytes->resize(offset >= end ? 0 : end - offset);
+    }
+  });
+  ASSERT_TRUE(IsOk(pair.Connect(wire.address(), kData)));
+  SayIt(&pair, /*with_send=*/false);
+  QueuePair* const near = pair.near.queue_pairs[0].get();
+  const std::string secret(kBytes, 's');
+  secret.copy(pair.far.Data(0) + 8192, kBytes);
+  std::memset(pair.near.Data(0), 0, kBytes);
+  cut_at.store(wire.heard_from(kLiar) + kBytes / 2);
+  ASSERT_TRUE(IsOk(near->PostRead(9, pair.near.Buffer(0, 0, kBytes), pair.Far(8192), kSignaled)));
+  EXPECT_EQ(pair.near.Next().code, CompletionCode::kPeerGone);
+  EXPECT_TRUE(near->broken());
+  EXPECT_EQ(pair.near.Data(0)[kBytes - 1], '\0');
+}
+
 TEST(TcpTlsTest, WhoGoesSilentIsGivenUp) {
   for (const size_t silent : {size_t{0}, size_t{1}}) {
-    Pair pair(true);
+    Pair pair(kAll);
     Wire wire(pair.far.listener->address(), [&](size_t from, size_t offset, std::string* bytes) {
       if (from != silent) return;
       const size_t end = kGreetingBytes[from];

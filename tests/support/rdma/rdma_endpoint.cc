@@ -25,7 +25,8 @@ Status OpenForTest(const DeviceSpec& spec, std::unique_ptr<Device>* device) {
   return Status::OK();
 }
 
-Endpoint::Endpoint(const DeviceSpec& spec) : encrypts_(spec.parameters.contains("tls")) {
+Endpoint::Endpoint(const DeviceSpec& spec)
+    : encrypts_(spec.parameters.contains("tls") && spec.parameters.at("tls") != "all") {
   Status status = OpenForTest(spec, &device);
   if (status.ok()) status = device->CreateCompletionQueue(kCompletions, &queue);
   EXPECT_TRUE(status.ok()) << status.ToString();
