@@ -37,9 +37,10 @@ std::chrono::nanoseconds OperationTimes::Within(double share) const {
 
 void OperationTimes::Age() {
   for (auto& each : counts_) {
-    const uint32_t count = each.load(std::memory_order_relaxed);
-    // What is added meanwhile stays.
-    if (count > 0) each.fetch_sub(count - count / 2, std::memory_order_relaxed);
+    uint32_t count = each.load(std::memory_order_relaxed);
+    // Several threads may do this at once, and others add meanwhile.
+    while (count > 0 && !each.compare_exchange_weak(count, count / 2, std::memory_order_relaxed)) {
+    }
   }
 }
 

@@ -22,8 +22,8 @@ class OperationTimes {
   }
   /// Operations that are counted.
   uint64_t count() const;
-  /// The time within which `share` (0 to 1) of them ended, at most a quarter too long; 0 if none
-  /// is counted.
+  /// The time within which `share` (0 to 1) of them ended, at most a quarter or a microsecond too
+  /// long; 0 if none is counted.
   std::chrono::nanoseconds Within(double share) const;
   /// Halves all counts.
   void Age();

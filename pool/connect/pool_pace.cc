@@ -42,8 +42,8 @@ bool PoolPace::active() const {
 nanoseconds PoolPace::PatienceOf(NodeOperation operation) const {
   const PoolClientOptions& options = fabric_->context.options;
   const int factor = operation == NodeOperation::kRequest ? kRequestFactor : 1;
-  const nanoseconds least = factor * nanoseconds(options.slow_node_patience_min);
   const nanoseconds most = factor * nanoseconds(options.slow_node_patience_max);
+  const nanoseconds least = std::min(factor * nanoseconds(options.slow_node_patience_min), most);
   std::vector<nanoseconds> typical;
   std::vector<nanoseconds> slowest;
   for (int i = 0; i < fabric_->node_count(); ++i) {
@@ -65,18 +65,24 @@ void PoolPace::Refresh(uint64_t now) {
   }
   const bool age = now >= age_at_nanos_.load(std::memory_order_relaxed);
   uint64_t reads = 0;
+  uint64_t kept = 0;  // Reads that are counted after this.
   for (int i = 0; i < fabric_->node_count(); ++i) {
     NodePace* const pace = fabric_->link(static_cast<NodeId>(i))->mutable_pace();
+    const OperationTimes& read_times = pace->times(NodeOperation::kRead);
+    reads += read_times.count();
     if (age) {
       for (OperationTimes& times : pace->times_) times.Age();
     }
-    reads += pace->times(NodeOperation::kRead).count();
+    kept += read_times.count();
   }
   if (age) age_at_nanos_.store(now + Nanos(kHalfLife), std::memory_order_relaxed);
-  const uint64_t seen = reads_seen_.exchange(reads, std::memory_order_relaxed);
-  const uint64_t since = age || reads < seen ? 0 : reads - seen;
-  const auto more =
-      static_cast<int64_t>(since * fabric_->context.options.hedged_reads_percent / 100);
+  const uint64_t seen = reads_seen_.exchange(kept, std::memory_order_relaxed);
+  const uint64_t since = reads < seen ? 0 : reads - seen;
+  const uint64_t percent = fabric_->context.options.hedged_reads_percent;
+  // Applications that read a few times a second get their share, too.
+  const uint64_t earned = since * percent + hedge_percents_.load(std::memory_order_relaxed);
+  hedge_percents_.store(earned % 100, std::memory_order_relaxed);
+  const auto more = static_cast<int64_t>(earned / 100);
   int64_t left = hedges_left_.load(std::memory_order_relaxed);
   while (left < kFirstHedges &&
          !hedges_left_.compare_exchange_weak(left, std::min(kFirstHedges, left + more),

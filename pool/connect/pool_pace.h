@@ -78,6 +78,7 @@ class PoolPace {
   std::atomic<uint64_t> refresh_at_nanos_{0};
   std::atomic<uint64_t> age_at_nanos_{0};
   std::atomic<int64_t> hedges_left_{kFirstHedges};
+  std::atomic<uint64_t> hedge_percents_{0};  ///< Hundredths of the next one. Relaxed.
   std::atomic<uint64_t> hedges_{0};
   std::atomic<uint64_t> changes_{0};
   std::atomic<uint64_t> reads_seen_{0};  ///< By Refresh. Relaxed, as what it counts.
