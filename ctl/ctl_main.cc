@@ -62,7 +62,7 @@ namespace {
 constexpr std::string_view kUsage =
     "usage: nacre-ctl COMMAND --pool=URI [--json]\n"
     "  status             the pool as a whole, and its databases\n"
-    "  nodes              each of its nodes\n"
+    "  nodes              each of its nodes, and how long small reads and requests take there\n"
     "  doctor             what stands between this machine and the pool; --pool=verbs: looks at "
     "the\n"
     "                     machine only\n"
@@ -100,6 +100,8 @@ constexpr std::string_view kUsage =
     "                     failure, it goes on\n"
     "  add ADDRESS        tells the databases of a further node, such as tcp:10.0.0.9:7000\n";
 constexpr std::chrono::milliseconds kDrainPeriod{500};
+/// For a node whose times are measured: one that takes longer is down.
+constexpr std::chrono::milliseconds kTimedPatience{1000};
 
 /// A client of the pool, and what it needs.
 struct Connection {
@@ -123,22 +125,25 @@ Status ParsePool(Uri* pool, rdma::DeviceOptions* device_options) {
   return Status::OK();
 }
 
-Status Connect(const Uri& pool, const rdma::DeviceOptions& device_options, Connection* connection) {
+Status Connect(const Uri& pool, const rdma::DeviceOptions& device_options, Connection* connection,
+               std::chrono::milliseconds timeout = std::chrono::milliseconds(FLAGS_timeout_ms)) {
   NACRE_RETURN_IF_ERROR(
       pool::OpenPoolDevice(pool, device_options, Clock::System(), &connection->device));
   pool::PoolClientOptions options;
-  options.operation_timeout = std::chrono::milliseconds(FLAGS_timeout_ms);
+  options.operation_timeout = timeout;
   options.slab_bytes = 0;
   options.connect_all = false;
   return pool::PoolClient::Connect(pool, options, connection->device.get(), Clock::System(),
                                    &connection->client);
 }
 
-Status ConnectPool(Connection* connection) {
+Status ConnectPool(Connection* connection,
+                   std::chrono::milliseconds timeout = std::chrono::milliseconds::max()) {
   Uri pool;
   rdma::DeviceOptions device_options;
   NACRE_RETURN_IF_ERROR(ParsePool(&pool, &device_options));
-  NACRE_RETURN_IF_ERROR(Connect(pool, device_options, connection).WithContext("--pool"));
+  timeout = std::min(timeout, std::chrono::milliseconds(FLAGS_timeout_ms));
+  NACRE_RETURN_IF_ERROR(Connect(pool, device_options, connection, timeout).WithContext("--pool"));
   connection->client->JoinAddedNodes();
   return Status::OK();
 }
@@ -235,11 +240,12 @@ Status Add(const std::string& address) {
   });
 }
 
-Status Show(const std::string& command, bool* complete) {
+Status Show(bool nodes, bool* complete) {
   Connection connection;
-  NACRE_RETURN_IF_ERROR(ConnectPool(&connection));
-  const PoolReport pool = AskPool(connection.client.get());
-  command == "nodes" ? PrintNodes(pool, FLAGS_json) : PrintStatus(pool, FLAGS_json);
+  NACRE_RETURN_IF_ERROR(nodes ? ConnectPool(&connection, kTimedPatience)
+                              : ConnectPool(&connection));
+  const PoolReport pool = AskPool(connection.client.get(), /*timed=*/nodes);
+  nodes ? PrintNodes(pool, FLAGS_json) : PrintStatus(pool, FLAGS_json);
   *complete = pool.complete();
   return Status::OK();
 }
@@ -346,7 +352,7 @@ int Run(const std::vector<std::string>& words) {
   } else if (command == "add") {
     s = Add(words[1]);
   } else {
-    s = Show(command, &fine);
+    s = Show(command == "nodes", &fine);
   }
   if (s.ok()) return fine ? 0 : 1;
   fmt::print(stderr, "nacre-ctl: {}\n", Explain(s));

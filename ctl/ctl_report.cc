@@ -3,6 +3,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <cstddef>
 #include <map>
 #include <utility>
 
@@ -10,12 +13,35 @@
 #include "pool/reports.h"
 #include "pool/wire/node_stats.h"
 #include "util/json_text.h"
+#include "util/threads/thread.h"
 #include "util/uri.h"
 
 namespace nacre::ctl {
 namespace {
 
+/// Nodes that are asked at a time.
+constexpr size_t kMaxAsked = 64;
+
 double Seconds(uint64_t nanos) { return static_cast<double>(nanos) / 1e9; }
+
+/// "well", "slow" or "down": it does not answer.
+const char* StateText(const NodeReport& node) {
+  return !node.status.ok() ? "down" : node.slow ? "slow" : "well";
+}
+
+/// "12/85": microseconds within which half of the operations ended, and 99 of 100.
+std::string TimesText(const std::vector<std::chrono::nanoseconds>& sorted) {
+  if (sorted.empty()) return "-";
+  const auto micros = [&](double share) { return (Within(sorted, share).count() + 999) / 1000; };
+  return fmt::format("{}/{}", micros(0.5), micros(0.99));
+}
+
+std::string TimesJson(const std::vector<std::chrono::nanoseconds>& sorted) {
+  const auto seconds = [&](double share) {
+    return Seconds(static_cast<uint64_t>(Within(sorted, share).count()));
+  };
+  return fmt::format("{{\"p50\": {:.9f}, \"p99\": {:.9f}}}", seconds(0.5), seconds(0.99));
+}
 
 /// "process": it ends with the node's process; "kept": in a region file that the node made; "warm":
 /// in one that it found.
@@ -31,14 +57,20 @@ const char* KeepingText(pool::Keeping keeping) {
   return "?";
 }
 
-std::string NodeJson(const PoolReport& pool, const NodeReport& node) {
-  std::string json = fmt::format("{{\"address\": {}, \"reachable\": {}", JsonString(node.address),
-                                 node.status.ok());
+std::string NodeJson(const PoolReport& pool, size_t number) {
+  const NodeReport& node = pool.nodes[number];
+  std::string json =
+      fmt::format("{{\"number\": {}, \"address\": {}, \"reachable\": {}, \"state\": \"{}\"", number,
+                  JsonString(node.address), node.status.ok(), StateText(node));
   if (!node.status.ok()) {
     return json + fmt::format(", \"error\": {}}}", JsonString(Explain(node.status)));
   }
   const pool::NodeStats& stats = node.stats;
   json += fmt::format(", \"instance_id\": \"{:016x}\"", stats.instance_id);
+  if (!node.timing.empty()) {
+    json += fmt::format(", \"read_seconds\": {}, \"ping_seconds\": {}",
+                        TimesJson(node.timing.reads), TimesJson(node.timing.pings));
+  }
   for (const pool::NodeFigure& figure : pool::NodeFigures()) {
     const uint64_t value = stats.*figure.value;
     json += figure.is_time() ? fmt::format(", \"{}\": {:.6f}", figure.json, Seconds(value))
@@ -155,6 +187,16 @@ void PrintDatabases(const std::vector<pool::KnownDatabase>& databases) {
   }
 }
 
+void AskNode(pool::PoolClient* client, NodeId node, bool timed, NodeReport* report) {
+  report->address = client->node_address(node);
+  if (timed) report->status = TimeNode(client, node, &report->timing);
+  if (report->status.ok()) report->status = pool::GetStats(client, node, &report->stats);
+  if (!report->status.ok()) return;
+  // A node of an earlier version does not tell.
+  Status told = pool::ListDatabases(client, node, &report->databases, &report->directions);
+  if (!told.ok() && !told.IsNotSupported()) report->status = std::move(told);
+}
+
 /// A database's answers of all nodes as one.
 void Merge(const pool::KnownDatabase& of_node,
            std::map<std::string, pool::KnownDatabase>* databases) {
@@ -186,18 +228,19 @@ bool PoolReport::draining(const NodeReport& node) const {
                                        node.stats.instance_id) != directions.draining.end();
 }
 
-PoolReport AskPool(pool::PoolClient* client) {
+PoolReport AskPool(pool::PoolClient* client, bool timed) {
   PoolReport pool;
+  pool.nodes.resize(static_cast<size_t>(client->node_count()));
+  std::atomic<size_t> next{0};
+  RunTogether("nacre-ask", std::min(pool.nodes.size(), kMaxAsked), [&](size_t) {
+    for (size_t i = next.fetch_add(1); i < pool.nodes.size(); i = next.fetch_add(1)) {
+      AskNode(client, static_cast<NodeId>(i), timed, &pool.nodes[i]);
+    }
+  });
   std::map<std::string, pool::KnownDatabase> databases;
-  for (int i = 0; i < client->node_count(); ++i) {
-    const auto node = static_cast<NodeId>(i);
-    NodeReport& report = pool.nodes.emplace_back();
-    report.address = client->node_address(node);
-    report.status = pool::GetStats(client, node, &report.stats);
+  for (NodeReport& report : pool.nodes) {
+    report.slow = IsSlow(client, report.timing);
     if (!report.status.ok()) continue;
-    // A node of an earlier version does not tell.
-    Status told = pool::ListDatabases(client, node, &report.databases, &report.directions);
-    if (!told.ok() && !told.IsNotSupported()) report.status = std::move(told);
     for (const pool::KnownDatabase& database : report.databases) Merge(database, &databases);
     if (report.directions.version > pool.directions.version) pool.directions = report.directions;
   }
@@ -221,8 +264,8 @@ void PrintNodes(const PoolReport& pool, bool json) {
   const std::vector<NodeReport>& nodes = pool.nodes;
   if (json) {
     std::string list;
-    for (const NodeReport& node : nodes)
-      list += (list.empty() ? "" : ",\n  ") + NodeJson(pool, node);
+    for (size_t i = 0; i < nodes.size(); ++i)
+      list += (list.empty() ? "" : ",\n  ") + NodeJson(pool, i);
     fmt::print("{{\"nodes\": [\n  {}]}}\n", list);
     return;
   }
@@ -232,22 +275,25 @@ void PrintNodes(const PoolReport& pool, bool json) {
     width = std::max(width, node.address.size());
     domain_width = std::max(domain_width, node.stats.domain.size());
   }
-  fmt::print("{:<{}} {:>10} {:>11} {:>4} {:>6} {:>10} {:>11} {:>9} {:>9}  {:<{}}  {}\n", "node",
-             width, "slab", "leased", "dbs", "conns", "requests", "compactions", "cpu s",
-             "uptime s", "domain", domain_width, "memory");
-  for (const NodeReport& node : nodes) {
+  fmt::print(
+      "{:>4} {:<{}} {:<5} {:>9} {:>9} {:>11} {:>11} {:>3} {:>5} {:>8} {:>7} {:>8}  {:<{}}  {}\n",
+      "node", "address", width, "state", "leased", "of", "read us", "ping us", "dbs", "conns",
+      "jobs", "cpu s", "uptime s", "domain", domain_width, "memory");
+  for (size_t i = 0; i < nodes.size(); ++i) {
+    const NodeReport& node = nodes[i];
+    fmt::print("{:>4} {:<{}} {:<5} ", i, node.address, width, StateText(node));
     if (!node.status.ok()) {
-      fmt::print("{:<{}} {}\n", node.address, width, Explain(node.status));
+      fmt::print("{}\n", Explain(node.status));
       continue;
     }
     const pool::NodeStats& s = node.stats;
-    fmt::print(
-        "{:<{}} {:>10} {:>11} {:>4} {:>6} {:>10} {:>11} {:>9.2f} {:>9.0f}  {:<{}}  {:<7}{}\n",
-        node.address, width, FormatBytes(s.slab_bytes),
-        fmt::format("{}/{}", s.slabs_leased, s.slabs_total), s.databases, s.connections, s.requests,
-        s.compactions, Seconds(s.compaction_cpu_nanos), Seconds(s.uptime_nanos),
-        s.domain.empty() ? "-" : s.domain, domain_width, KeepingText(s.keeping),
-        pool.draining(node) ? "  draining" : "");
+    fmt::print("{:>9} {:>9} {:>11} {:>11} {:>3} {:>5} {:>8} {:>7.1f} {:>8.0f}  {:<{}}  {:<7}{}\n",
+               FormatBytes(node.leased_bytes()), FormatBytes(s.slabs_total * s.slab_bytes),
+               TimesText(node.timing.reads), TimesText(node.timing.pings), s.databases,
+               s.connections, s.compactions + s.flushes,
+               Seconds(s.compaction_cpu_nanos + s.flush_cpu_nanos), Seconds(s.uptime_nanos),
+               s.domain.empty() ? "-" : s.domain, domain_width, KeepingText(s.keeping),
+               pool.draining(node) ? "  draining" : "");
   }
 }
 

@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "ctl/node_timing.h"
 #include "nacre/status.h"
 #include "pool/pool_client.h"
 #include "pool/wire/database_report.h"
@@ -20,6 +21,8 @@ struct NodeReport {
   pool::NodeStats stats;
   std::vector<pool::KnownDatabase> databases;
   pool::Directions directions;
+  NodeTiming timing;  ///< Empty unless it was asked for.
+  bool slow = false;  ///< According to it.
 
   uint64_t leased_bytes() const { return stats.slabs_leased * stats.slab_bytes; }
 };
@@ -35,11 +38,13 @@ struct PoolReport {
   bool draining(const NodeReport& node) const;
 };
 
-PoolReport AskPool(pool::PoolClient* client);
+/// Asks all nodes at once, so that silent ones are waited for together. `timed`: measures how long
+/// small operations take, too, and asks nothing else of nodes that do not answer these.
+PoolReport AskPool(pool::PoolClient* client, bool timed = false);
 
 /// Prints "pool" to standard output: a line for each figure, then a table of databases; or JSON.
 void PrintStatus(const PoolReport& pool, bool json);
-/// A line for each node; or JSON.
+/// A line for each node of a report with times; or JSON.
 void PrintNodes(const PoolReport& pool, bool json);
 
 /// "idle", "running, 12 % of 1.5 GiB, 100 MiB/s, 14 s left".

@@ -6,7 +6,6 @@
 
 #include "nacre/status.h"
 #include "pool/connect/node_link.h"
-#include "rdma/transport.h"
 #include "util/clock.h"
 #include "util/threads/thread.h"
 
@@ -40,8 +39,6 @@ class NodeProbe {
 
  private:
   Status Ask(Deadline deadline);
-  Status Read(rdma::QueuePair* queue_pair, rdma::CompletionQueue* queue,
-              const rdma::MemoryRegion& landing, Deadline deadline);
 
   const ClientContext& context_;
   NodeLink* const link_;
