@@ -37,7 +37,7 @@ class Interposer {
   /// Called before a request is posted to the wrapped device, which may still answer Busy.
   virtual Verdict BeforePost(const std::string& peer) = 0;
   /// Called after that; returns when the completion is due at the earliest.
-  virtual uint64_t AfterPost(Opcode opcode, uint64_t bytes) = 0;
+  virtual uint64_t AfterPost(const std::string& peer, Opcode opcode, uint64_t bytes) = 0;
   /// A message has arrived: when its receive completes at the earliest.
   virtual uint64_t OnArrival() = 0;
   /// While true, messages of this peer do not arrive, and connecting to it meets silence.

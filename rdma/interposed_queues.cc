@@ -133,11 +133,11 @@ uint64_t InterposedQueuePair::DueAfterPost(Opcode opcode, uint32_t bytes, uint8_
   if ((flags & kMore) != 0 && (flags & kSignaled) == 0) return 0;
   const bool read = opcode == Opcode::kRead;
   uint64_t due =
-      interposer_->AfterPost(opcode, std::exchange(read ? batch_read_ : batch_other_, 0));
+      interposer_->AfterPost(peer_, opcode, std::exchange(read ? batch_read_ : batch_other_, 0));
   uint64_t& others = read ? batch_other_ : batch_read_;
   if (others > 0) [[unlikely]] {
     const Opcode other = read ? Opcode::kWrite : Opcode::kRead;
-    due = std::max(due, interposer_->AfterPost(other, std::exchange(others, 0)));
+    due = std::max(due, interposer_->AfterPost(peer_, other, std::exchange(others, 0)));
   }
   return due;
 }

@@ -1,51 +1,38 @@
 #include "rdma/nic_device.h"
 
 #include <algorithm>
-#include <atomic>
 #include <cmath>
 #include <utility>
 
 #include "rdma/interposed_device.h"
+#include "rdma/nic_ports.h"
 
 namespace nacre::rdma {
 
 namespace {
 
-/// One direction of the link. Thread safety: all.
-class HalfLink {
- public:
-  explicit HalfLink(double nanos_per_byte) : nanos_per_byte_(nanos_per_byte) {}
-
-  /// Queues `bytes` behind what is on the way; returns when the last of them has left.
-  uint64_t Occupy(uint64_t now, uint64_t bytes) {
-    if (nanos_per_byte_ == 0) return now;
-    const auto duration =
-        static_cast<uint64_t>(std::ceil(static_cast<double>(bytes) * nanos_per_byte_));
-    uint64_t free_at = free_at_.load(std::memory_order_relaxed);
-    uint64_t end;
-    do {
-      end = std::max(now, free_at) + duration;
-    } while (!free_at_.compare_exchange_weak(free_at, end, std::memory_order_relaxed));
-    return end;
-  }
-
- private:
-  const double nanos_per_byte_;
-  std::atomic<uint64_t> free_at_{0};
-};
+double NanosPerByte(double gbps) { return gbps > 0 ? 8 / gbps : 0; }
 
 class NicInterposer final : public Interposer {
  public:
-  NicInterposer(const NicModel& model, Clock* clock)
+  NicInterposer(const NicModel& model, std::unique_ptr<NicPorts> ports, Clock* clock)
       : clock_(clock),
         rtt_nanos_(static_cast<uint64_t>(model.rtt_us * 1000)),
-        incoming_(model.gbps > 0 ? 8 / model.gbps : 0),
-        outgoing_(model.gbps > 0 ? 8 / model.gbps : 0) {}
+        link_nanos_per_byte_(NanosPerByte(model.gbps)),
+        port_nanos_per_byte_(NanosPerByte(model.port_gbps)),
+        ports_(std::move(ports)) {}
 
   Verdict BeforePost(const std::string& /*peer*/) override { return {}; }
-  uint64_t AfterPost(Opcode opcode, uint64_t bytes) override {
-    HalfLink& link = opcode == Opcode::kRead ? incoming_ : outgoing_;
-    return link.Occupy(clock_->NowNanos(), bytes) + rtt_nanos_;
+  uint64_t AfterPost(const std::string& peer, Opcode opcode, uint64_t bytes) override {
+    const uint64_t now = clock_->NowNanos();
+    const auto half = [&](Link* link) {
+      return opcode == Opcode::kRead ? &link->incoming : &link->outgoing;
+    };
+    uint64_t end = half(&link_)->Occupy(now, bytes, link_nanos_per_byte_);
+    if (port_nanos_per_byte_ != 0) {
+      end = std::max(end, half(ports_->Of(peer))->Occupy(now, bytes, port_nanos_per_byte_));
+    }
+    return end + rtt_nanos_;
   }
   uint64_t OnArrival() override { return clock_->NowNanos() + rtt_nanos_ / 2; }
   bool Blocks(const std::string& /*peer*/) override { return false; }
@@ -53,19 +40,24 @@ class NicInterposer final : public Interposer {
  private:
   Clock* const clock_;
   const uint64_t rtt_nanos_;
-  HalfLink incoming_;
-  HalfLink outgoing_;
+  const double link_nanos_per_byte_;
+  const double port_nanos_per_byte_;
+  Link link_;
+  const std::unique_ptr<NicPorts> ports_;
 };
 
 }  // namespace
 
 Status WrapWithNic(std::unique_ptr<Device> inner, const NicModel& model, Clock* clock,
                    std::unique_ptr<Device>* device) {
-  if (!(model.rtt_us >= 0) || !(model.gbps >= 0) || !std::isfinite(model.rtt_us) ||
-      !std::isfinite(model.gbps)) {
-    return Status::InvalidArgument("rtt_us and gbps must not be negative");
+  for (const double each : {model.rtt_us, model.gbps, model.port_gbps}) {
+    if (!(each >= 0) || !std::isfinite(each)) {
+      return Status::InvalidArgument("rtt_us, gbps and port_gbps must not be negative");
+    }
   }
-  auto interposer = std::make_shared<NicInterposer>(model, clock);
+  std::unique_ptr<NicPorts> ports;
+  NACRE_RETURN_IF_ERROR(NicPorts::Open(model.ports, &ports));
+  auto interposer = std::make_shared<NicInterposer>(model, std::move(ports), clock);
   *device = std::make_unique<InterposedDevice>(std::move(inner), std::move(interposer), clock);
   return Status::OK();
 }

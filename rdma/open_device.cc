@@ -39,6 +39,10 @@ Status OpenDevice(const std::string& scheme, const DeviceOptions& options, Clock
       NACRE_RETURN_IF_ERROR(ParseNonNegative(name, value, &model.rtt_us));
     } else if (name == "gbps") {
       NACRE_RETURN_IF_ERROR(ParseNonNegative(name, value, &model.gbps));
+    } else if (name == "port_gbps") {
+      NACRE_RETURN_IF_ERROR(ParseNonNegative(name, value, &model.port_gbps));
+    } else if (name == "ports") {
+      model.ports = value;
     } else if (name == "map" && (scheme == "shm" || scheme == "cxl" || scheme == "embedded")) {
       if (value != "0" && value != "1") {
         return Status::InvalidArgument("transport parameter map=" + value + ": neither 0 nor 1");
@@ -67,7 +71,7 @@ Status OpenDevice(const std::string& scheme, const DeviceOptions& options, Clock
   } else {
     return Status::InvalidArgument("unknown transport '" + scheme + "'");
   }
-  if (model.rtt_us == 0 && model.gbps == 0) return Status::OK();
+  if (model.rtt_us == 0 && model.gbps == 0 && model.port_gbps == 0) return Status::OK();
   return WrapWithNic(std::move(*device), model, clock, device);
 }
 

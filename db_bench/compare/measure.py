@@ -154,7 +154,12 @@ def await_ready(node: subprocess.Popen, deadline: float) -> None:
 
 def run(command: list, what: str, environment: dict[str, str] | None = None) -> str:
     """What it wrote on its standard output."""
-    process = start(command, stderr=subprocess.PIPE, env=os.environ | (environment or {}))
+    return await_end(
+        start(command, stderr=subprocess.PIPE, env=os.environ | (environment or {})), what)
+
+
+def await_end(process: subprocess.Popen, what: str) -> str:
+    """What it wrote on its standard output; its standard error is a pipe."""
     try:
         output, errors = process.communicate(timeout=PROCESS_SECONDS_MAX)
     except subprocess.TimeoutExpired as error:

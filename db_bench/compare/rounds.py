@@ -103,6 +103,7 @@ class Bench:
     caller) and `runs` (kept). Tables add run(what, number) and micro(name, number)."""
 
     micro_binary = ""  # None.
+    prefix: tuple[str, ...] = ()  # Words before the command of each process.
 
     def __init__(self, binaries: pathlib.Path, scratch: pathlib.Path, runs: pathlib.Path,
                  num: int):
@@ -144,7 +145,7 @@ class Bench:
         nodes: list[subprocess.Popen] = []
         try:
             for address in addresses:
-                nodes.append(start([binaries / "nacre-memnode", f"--size={size}",
+                nodes.append(start([*self.prefix, binaries / "nacre-memnode", f"--size={size}",
                                     f"--listen={address}", "--populate", *flags],
                                    stderr=subprocess.STDOUT))
             deadline = time.monotonic() + NODE_START_SECONDS

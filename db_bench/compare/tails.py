@@ -2,14 +2,17 @@
 
 Each round runs four threads, half of whose operations are reads and half logged writes, over six
 nacre-memnode processes of this host that are reached by tcp: with all nodes well, with one node
-stopped (SIGSTOP) for two seconds at a time, each in turn, with two at a time, and with one that
-takes ten milliseconds for everything (the nic model; the other five are reached over shm then).
+stopped (SIGSTOP) for two seconds at a time, each in turn, with two at a time, with one that loses
+one packet in a hundred (nftables, in a network namespace of the run's own), and with one that takes
+ten milliseconds for everything (the nic model; the other five are reached over shm then). One table
+that four processes read, of one replica and of three, shows what spreading its reads is worth.
 With --before every run is repeated, in turn, with the binaries of another commit.
 """
 
 import argparse
 import contextlib
 import json
+import os
 import pathlib
 import signal
 import socket
@@ -20,6 +23,7 @@ from dataclasses import dataclass, field
 from typing import Callable, Iterator, Optional
 
 import rounds
+from measure import await_end, start
 from measure import run as run_process
 from rounds import RATIO_AT_LEAST, RATIO_AT_MOST, Row, select_among
 from workload import KEY_BYTES, VALUE_BYTES, CompareError
@@ -33,6 +37,12 @@ BETWEEN_SECONDS = 0.5
 FIRST_STOP_SECONDS = 1.0
 CODED, COPIES = "rs(4,2)", "rep(3)"
 SLOW_MICROS = 10_000
+LOST_PERCENT = 1
+HOT_READERS = 4
+HOT_KEYS, HOT_VALUE_BYTES = 12_000, 4096  # One table.
+HOT_PORT = "rtt_us=2&port_gbps=10"
+HOT_BENCHMARK = "readrandom"
+HOT_READS = 200_000
 MIXED = "readrandomwriterandom"
 BINARY = "db_bench"
 
@@ -45,7 +55,15 @@ class Run:
     stopped: int = 0  # Nodes at a time.
     slow: bool = False  # The last one, all the time.
     over_shm: bool = False  # All but the last.
+    loses: bool = False  # The last one, packets of both directions.
     before: bool = False  # With the binaries of another commit.
+
+
+@dataclass(frozen=True)
+class HotTable:
+    """Processes read one table at the same time, whose nodes' ports they share."""
+    name: str
+    redundancy: str
 
 
 @dataclass
@@ -57,7 +75,9 @@ class Measured:
     cpu_us: float  # Processor time of the compute node for each operation.
 
 
-Reports = dict[str, Measured]
+Reports = dict[str, Measured | float]  # Of a hot table: reads a second.
+HOT_ONE = HotTable("hot table of one replica", "rep(1)")
+HOT_THREE = HotTable("hot table of three replicas", "rep(3)")
 
 
 def name_of(redundancy: str, what: str, before: bool) -> str:
@@ -68,11 +88,12 @@ def runs_of(redundancy: str, before: bool) -> list[Run]:
     def make(what: str, **arguments) -> Run:
         return Run(name_of(redundancy, what, before), redundancy, before=before, **arguments)
     return [make("well"), make("one stopped", stopped=1), make("two stopped", stopped=2),
-            make("well over shm", over_shm=True), make("one slow", over_shm=True, slow=True)]
+            make("one loses packets", loses=True), make("well over shm", over_shm=True),
+            make("one slow", over_shm=True, slow=True)]
 
 
 RUNS = tuple(run for before in (False, True) for redundancy in (CODED, COPIES)
-             for run in runs_of(redundancy, before))
+             for run in runs_of(redundancy, before)) + (HOT_ONE, HOT_THREE)
 
 
 def rows_of(redundancy: str, before: bool) -> Iterator[Row]:
@@ -81,7 +102,7 @@ def rows_of(redundancy: str, before: bool) -> Iterator[Row]:
 
     suffix = ", the commit before" if before else ""
     well, stopped, two = name("well"), name("one stopped"), name("two stopped")
-    shm, slow = name("well over shm"), name("one slow")
+    shm, slow, loses = name("well over shm"), name("one slow"), name("one loses packets")
 
     def own(run: str, read: Callable[[Measured], float]) -> Callable:
         return lambda reports, _: (read(reports[run]), None)
@@ -111,6 +132,11 @@ def rows_of(redundancy: str, before: bool) -> Iterator[Row]:
         yield Row(f"{redundancy}, one node {SLOW_MICROS / 1000:g} ms slow: p99 of {what}{suffix}",
                   "us", against(slow, shm, read), (slow, shm), target(1.5), RATIO_AT_MOST,
                   "none slow")
+    for what, read in (("Put", lambda run: run.put["p999_us"]),
+                       ("Get", lambda run: run.get["p999_us"])):
+        yield Row(f"{redundancy}, one node loses {LOST_PERCENT} % of its packets: p99.9 of "
+                  f"{what}{suffix}", "us", against(loses, well, read), (loses, well), target(2),
+                  RATIO_AT_MOST, "none lost")
 
 
 def rows_beside_before(redundancy: str) -> Iterator[Row]:
@@ -127,6 +153,10 @@ def rows_beside_before(redundancy: str) -> Iterator[Row]:
 
 def rows(with_before: bool) -> tuple[Row, ...]:
     result = [row for redundancy in (CODED, COPIES) for row in rows_of(redundancy, False)]
+    result.append(Row(
+        f"{COPIES}, hot table, {HOT_READERS} reader processes: {HOT_BENCHMARK}", "ops/s",
+        lambda reports, _: (reports[HOT_THREE.name], reports[HOT_ONE.name]),
+        (HOT_THREE.name, HOT_ONE.name), 2.5, RATIO_AT_LEAST, "one replica"))
     if with_before:
         result += [row for redundancy in (CODED, COPIES) for row in rows_of(redundancy, True)]
         result += [row for redundancy in (CODED, COPIES) for row in rows_beside_before(redundancy)]
@@ -161,6 +191,15 @@ class Stopper:
             self.ending.wait(BETWEEN_SECONDS)
 
 
+def read_benchmark(path: pathlib.Path, title: str) -> dict:
+    """What db_bench reports of the one benchmark that it ran."""
+    try:
+        (report,) = json.loads(path.read_text())["benchmarks"]
+        return report
+    except (OSError, ValueError, KeyError) as error:
+        raise CompareError(f"{title}: {path}: {error}") from error
+
+
 class Bench(rounds.Bench):
     before: Optional[pathlib.Path] = None
 
@@ -183,17 +222,66 @@ class Bench(rounds.Bench):
             else:
                 yield "tcp:" + ",".join(each.removeprefix("tcp:") for each in addresses), nodes
 
-    def run(self, what: Run, number: int) -> Measured:
+    @contextlib.contextmanager
+    def network_of_its_own(self, title: str) -> Iterator[None]:
+        """What is started within this has a loopback device that nothing else has."""
+        name = f"nacre-tails-{os.getpid()}"
+        run_process(["ip", "netns", "add", name], title)
+        try:
+            run_process(["ip", "-n", name, "link", "set", "lo", "up"], title)
+            self.prefix = ("ip", "netns", "exec", name)
+            yield
+        finally:
+            self.prefix = ()
+            run_process(["ip", "netns", "del", name], title)
+
+    def lose_packets_of(self, port: str, title: str) -> None:
+        """From here on, one in a hundred, each way, at random."""
+        rules = [f"add rule inet tails output tcp {end} {port} numgen random mod 100 < "
+                 f"{LOST_PERCENT} drop" for end in ("sport", "dport")]
+        run_process([*self.prefix, "nft", "; ".join(
+            ["add table inet tails",
+             "add chain inet tails output { type filter hook output priority 0 ; }", *rules])],
+            title)
+
+    def read_hot_table(self, what: HotTable, number: int) -> float:
+        """Reads a second of all readers together."""
+        title = f"{what.name}, round {number}"
+        ports = self.scratch / "ports"
+        ports.unlink(missing_ok=True)
+        addresses = [f"shm:{self.free_socket(i)}" for i in range(NODES)]
+        with self.nodes(addresses, NODE_SIZE, self.binaries):
+            command = [self.binaries / BINARY, "--engine=nacre", f"--num={HOT_KEYS}",
+                       f"--key_size={KEY_BYTES}", f"--value_size={HOT_VALUE_BYTES}",
+                       f"--redundancy={what.redundancy}", "--pool=shm:"
+                       + ",".join(each.removeprefix("shm:") for each in addresses)
+                       + f"?{HOT_PORT}&ports={ports}"]
+            run_process([*command, "--disable_wal", "--benchmarks=fillseq,flush"], title)
+            paths = [self.path(what, number, f"{i}.json") for i in range(HOT_READERS)]
+            readers = [start([*command, "--use_existing_db", "--use_secondary_db",
+                              f"--benchmarks={HOT_BENCHMARK}", f"--reads={HOT_READS}",
+                              f"--seed={1000 * number + i}", f"--json={path}"],
+                             stderr=subprocess.PIPE) for i, path in enumerate(paths)]
+            for reader in readers:
+                await_end(reader, title)
+        return sum(read_benchmark(path, title)["ops_per_sec"] for path in paths)
+
+    def run(self, what: Run | HotTable, number: int) -> Measured | float:
+        if isinstance(what, HotTable):
+            return self.read_hot_table(what, number)
         title = f"{what.name}, round {number}"
         path = self.path(what, number, "json")
         path.unlink(missing_ok=True)
         binaries = self.before if what.before else self.binaries
-        with self.tcp_pool(what, binaries) as (uri, nodes):
-            command = [binaries / BINARY, "--engine=nacre", f"--num={self.num}",
+        network = self.network_of_its_own(title) if what.loses else contextlib.nullcontext()
+        with network, self.tcp_pool(what, binaries) as (uri, nodes):
+            command = [*self.prefix, binaries / BINARY, "--engine=nacre", f"--num={self.num}",
                        f"--key_size={KEY_BYTES}", f"--value_size={VALUE_BYTES}", f"--pool={uri}",
                        f"--redundancy={what.redundancy}", f"--seed={1000 * number}"]
             fill = ["--benchmarks=fillrandom,flush,waitforcompaction"]
             run_process([*command, *fill], title)
+            if what.loses:
+                self.lose_packets_of(uri.rpartition(":")[2], title)
             stopper = Stopper(nodes, what.stopped)
             thread = threading.Thread(target=stopper.run)
             if what.stopped > 0:
@@ -206,14 +294,11 @@ class Bench(rounds.Bench):
                 stopper.ending.set()
                 if what.stopped > 0:
                     thread.join()
-        try:
-            (report,) = json.loads(path.read_text())["benchmarks"]
-            latencies = report["latencies"]
-            return Measured(report["ops_per_sec"], latencies["write"], latencies["read"],
-                            report["network"]["compute_written"] / report["ops"],
-                            report["process_cpu_seconds"] * 1e6 / report["ops"])
-        except (OSError, ValueError, KeyError) as error:
-            raise CompareError(f"{title}: {path}: {error}") from error
+        report = read_benchmark(path, title)
+        latencies = report["latencies"]
+        return Measured(report["ops_per_sec"], latencies["write"], latencies["read"],
+                        report["network"]["compute_written"] / report["ops"],
+                        report["process_cpu_seconds"] * 1e6 / report["ops"])
 
 
 def run(options: argparse.Namespace, progress_of: Callable) -> None:
@@ -223,7 +308,10 @@ def run(options: argparse.Namespace, progress_of: Callable) -> None:
     heading = (f"{options.num:,} keys of {KEY_BYTES} B with {VALUE_BYTES} B values; "
                f"{NODES} `nacre-memnode` processes over tcp on this machine; {THREADS} threads, "
                f"half of whose operations are Gets and half Puts with the log, for {SECONDS} s. "
-               f"Stopped: SIGSTOP. {SLOW_MICROS / 1000:g} ms slow: five nodes over shm, and one "
-               f"over tcp behind the nic model (`tcp.rtt_us={SLOW_MICROS}`), for all its one-sided "
-               f"operations. Medians of {options.rounds} rounds.")
+               "Stopped: SIGSTOP. Packets are dropped by nftables. "
+               f"{SLOW_MICROS / 1000:g} ms slow: five nodes over shm, and one over tcp behind the "
+               f"nic model (`tcp.rtt_us={SLOW_MICROS}`), for all its one-sided operations. "
+               f"Hot table: {HOT_KEYS:,} values of {HOT_VALUE_BYTES:,} B over shm behind the nic "
+               f"model (`{HOT_PORT}`), its ports shared by the {HOT_READERS} processes, "
+               f"which follow the database. Medians of {options.rounds} rounds.")
     table.run(options, select_among(all_rows, options.only), Bench, progress_of, heading, None)

@@ -54,6 +54,9 @@ struct PoolOptions {
 ///                       otherwise scans load it where it lies (1)
 ///     rtt_us, gbps      any: put the NIC model before every node: a round trip in microseconds, a
 ///                       bandwidth in Gbit/s (0: none)
+///     port_gbps, ports  any: the NIC model's bandwidth of the port of each node in Gbit/s (0:
+///                       none), and a file by which all processes of this host that name it share
+///                       these ports (none: each process has them to itself)
 ///     io_threads        tcp: threads of this process that serve sockets, 1 to 256 (1)
 ///     timeout_ms        tcp, verbs: a peer that is silent for so long while something is awaited
 ///                       of it is given up (5000); adapters may take up to four times as long

@@ -7,8 +7,11 @@
 #include <thread>
 
 #include "rdma/nic_device.h"
+#include "rdma/nic_ports.h"
 #include "tests/support/manual_clock.h"
 #include "tests/support/rdma/rdma_endpoint.h"
+#include "tests/support/status_assert.h"
+#include "tests/support/temp_folder.h"
 
 namespace nacre::rdma {
 
@@ -18,7 +21,7 @@ using std::chrono::microseconds;
 using std::chrono::milliseconds;
 using std::chrono::seconds;
 
-constexpr NicModel kModel{.rtt_us = 10, .gbps = 8};  // One byte a nanosecond.
+const NicModel kModel{.rtt_us = 10, .gbps = 8};  // One byte a nanosecond.
 
 class NicTest : public testing::Test {
  protected:
@@ -95,6 +98,48 @@ TEST_F(NicTest, BatchLeavesWithItsLastRequest) {
   ASSERT_TRUE(Read(0, 8, 2000, kSignaled).ok());
   ASSERT_NO_FATAL_FAILURE(ExpectAfter(microseconds(1 + 10), 7));
   ASSERT_NO_FATAL_FAILURE(ExpectAfter(microseconds(2), 8));
+}
+
+TEST_F(NicTest, ProcessesThatNameAFileShareThePortsOfTheirPeers) {
+  const TempFolder folder;
+  const auto open = [&](const std::string& ports) {
+    std::unique_ptr<NicPorts> opened;
+    EXPECT_TRUE(IsOk(NicPorts::Open(ports, &opened)));
+    return opened;
+  };
+  const auto occupy = [](NicPorts* ports, const std::string& peer) {
+    return ports->Of(peer)->incoming.Occupy(/*now=*/100, /*bytes=*/1000, /*nanos_per_byte=*/1);
+  };
+  const std::string file = folder.File("ports");
+  const auto here = open(file);
+  const auto there = open(file);
+  const auto alone = open("");
+  EXPECT_EQ(occupy(here.get(), "shm:a"), 1100u);
+  EXPECT_EQ(occupy(there.get(), "shm:a"), 2100u);
+  EXPECT_EQ(occupy(there.get(), "shm:b"), 1100u);
+  EXPECT_EQ(occupy(alone.get(), "shm:a"), 1100u);
+  EXPECT_EQ(here->Of("shm:a")->outgoing.Occupy(100, 1000, 1), 1100u);
+  std::unique_ptr<NicPorts> none;
+  EXPECT_TRUE(IsFailure(NicPorts::Open(folder.File("no/ports"), &none), Status::Code::kIOError,
+                        "no/ports"));
+}
+
+TEST_F(NicTest, APortIsOccupiedBesideTheLink) {
+  std::unique_ptr<Device> inner;
+  ASSERT_TRUE(IsOk(OpenDevice("shm", {}, Clock::System(), &inner)));
+  pairs_.clear();
+  queue_.reset();
+  region_.reset();
+  device_.reset();
+  // Half as fast as the link.
+  NicModel model = kModel;
+  model.port_gbps = 4;
+  ASSERT_TRUE(IsOk(WrapWithNic(std::move(inner), model, &clock_, &device_)));
+  ASSERT_TRUE(IsOk(device_->CreateCompletionQueue(64, &queue_)));
+  ASSERT_TRUE(IsOk(device_->AllocateRegion(1 << 20, Access::kRemoteAll, &region_)));
+  Connect();
+  ASSERT_TRUE(Read(0, 1, 20000).ok());
+  ExpectAfter(microseconds(10 + 40), 1);
 }
 
 TEST_F(NicTest, AnEmptyRequestTakesARoundTrip) {

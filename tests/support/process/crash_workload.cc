@@ -140,7 +140,9 @@ Status Drain(const CrashPlan& plan, CrashPoints* points) {
   const bool left = Eventually([&] {
     pool::NodeStats stats;
     status = pool::GetStats(pool->client(), 0, &stats);
-    return !status.ok() || (stats.slabs_leased == 0 && pool->client()->node_count() > before);
+    if (!status.ok()) return true;
+    return stats.slabs_leased == 0 && pool->client()->node_count() > before &&
+           points->Hits()["membership.published"] > 0;
   });
   NACRE_RETURN_IF_ERROR(std::move(status));
   if (!left) return Status::TimedOut("the node is not left");

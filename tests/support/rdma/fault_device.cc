@@ -44,7 +44,9 @@ class FaultInterposer final : public Interposer, public FaultControl {
     }
     return {};
   }
-  uint64_t AfterPost(Opcode /*opcode*/, uint64_t /*bytes*/) override { return 0; }
+  uint64_t AfterPost(const std::string& /*peer*/, Opcode /*opcode*/, uint64_t /*bytes*/) override {
+    return 0;
+  }
   uint64_t OnArrival() override { return 0; }
   bool Blocks(const std::string& peer) override EXCLUDES(mutex_) {
     // Relaxed: a partition has no defined moment for other threads.
