@@ -41,6 +41,7 @@ LOST_PERCENT = 1
 HOT_READERS = 4
 HOT_KEYS, HOT_VALUE_BYTES = 12_000, 4096  # One table.
 HOT_PORT = "rtt_us=2&port_gbps=10"
+HOT_NODE_SIZE = "256MiB"
 HOT_BENCHMARK = "readrandom"
 HOT_READS = 200_000
 MIXED = "readrandomwriterandom"
@@ -250,7 +251,7 @@ class Bench(rounds.Bench):
         ports = self.scratch / "ports"
         ports.unlink(missing_ok=True)
         addresses = [f"shm:{self.free_socket(i)}" for i in range(NODES)]
-        with self.nodes(addresses, NODE_SIZE, self.binaries):
+        with self.nodes(addresses, HOT_NODE_SIZE, self.binaries):
             command = [self.binaries / BINARY, "--engine=nacre", f"--num={HOT_KEYS}",
                        f"--key_size={KEY_BYTES}", f"--value_size={HOT_VALUE_BYTES}",
                        f"--redundancy={what.redundancy}", "--pool=shm:"
