@@ -102,6 +102,29 @@ def write_takeovers(takeovers: dict[str, dict], title: str, path: str) -> None:
     pyplot.close(figure)
 
 
+def write_tails(longest: dict[str, dict[str, float]], title: str, path: str) -> None:
+    """Of each run, the milliseconds that the longest operation of each kind took; log scale."""
+    figure, axes = pyplot.subplots(figsize=(9, 1.4 + 0.42 * len(longest)))
+    for y, (name, operations) in enumerate(list(longest.items())[::-1]):
+        color = NO_TARGET if name.endswith(" before") else MET
+        for offset, (operation, millis), alpha in zip((0.2, -0.2), operations.items(), (1, 0.55)):
+            axes.barh(y + offset, millis, height=0.36, color=color, alpha=alpha)
+            axes.text(millis * 1.08, y + offset, f"{operation} {format_number(millis)}",
+                      va="center", fontsize=7)
+    axes.set_yticks(range(len(longest)), list(longest)[::-1], fontsize=8)
+    axes.set_xscale("log")
+    axes.xaxis.set_major_formatter(matplotlib.ticker.FormatStrFormatter("%g"))
+    axes.set_xlim(right=3 * max(max(each.values()) for each in longest.values()))
+    axes.set_xlabel("milliseconds of the longest operation", fontsize=8)
+    axes.tick_params(axis="x", labelsize=8)
+    figure.suptitle(title, x=0.01, ha="left", fontsize=8)
+    for side in ("top", "right"):
+        axes.spines[side].set_visible(False)
+    figure.tight_layout()
+    figure.savefig(path, dpi=130)
+    pyplot.close(figure)
+
+
 def write_timeline(timeline: repair.Timeline, title: str, path: str) -> None:
     """Throughput, and below it latencies on a log scale; the rebuild is shaded."""
     # What is left at the end is too short to tell anything.

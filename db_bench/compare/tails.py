@@ -16,6 +16,7 @@ import os
 import pathlib
 import signal
 import socket
+import statistics
 import subprocess
 import threading
 import time
@@ -204,6 +205,16 @@ def read_benchmark(path: pathlib.Path, title: str) -> dict:
 class Bench(rounds.Bench):
     before: Optional[pathlib.Path] = None
 
+    def __init__(self, *arguments):
+        super().__init__(*arguments)
+        self.longest: dict[str, list[tuple[float, float]]] = {}  # Milliseconds of Put and Get.
+
+    def median_longest(self) -> dict[str, dict[str, float]]:
+        """Milliseconds by operation, by run in their order."""
+        return {run.name: {operation: statistics.median(each[i] for each in self.longest[run.name])
+                           for i, operation in enumerate(("Put", "Get"))}
+                for run in RUNS if run.name in self.longest}
+
     def check_binaries(self) -> None:
         for binary in (BINARY, "nacre-memnode"):
             if not (self.binaries / binary).exists():
@@ -297,6 +308,8 @@ class Bench(rounds.Bench):
                     thread.join()
         report = read_benchmark(path, title)
         latencies = report["latencies"]
+        self.longest.setdefault(what.name, []).append(
+            (latencies["write"]["max_us"] / 1000, latencies["read"]["max_us"] / 1000))
         return Measured(report["ops_per_sec"], latencies["write"], latencies["read"],
                         report["network"]["compute_written"] / report["ops"],
                         report["process_cpu_seconds"] * 1e6 / report["ops"])
@@ -305,7 +318,10 @@ class Bench(rounds.Bench):
 def run(options: argparse.Namespace, progress_of: Callable) -> None:
     Bench.before = options.before
     all_rows = rows(options.before is not None)
-    table = rounds.Table("tails", "nacre", all_rows, RUNS, (), "", "")
+    table = rounds.Table("tails", "nacre", all_rows, RUNS, (), "tails.png",
+                         "The longest operations while nodes are slow, in milliseconds")
+    chosen = select_among(all_rows, options.only)
+    plotted = not options.no_plot and any(isinstance(what, Run) for what in table.needed(chosen))
     heading = (f"{options.num:,} keys of {KEY_BYTES} B with {VALUE_BYTES} B values; "
                f"{NODES} `nacre-memnode` processes over tcp on this machine; {THREADS} threads, "
                f"half of whose operations are Gets and half Puts with the log, for {SECONDS} s. "
@@ -315,4 +331,9 @@ def run(options: argparse.Namespace, progress_of: Callable) -> None:
                f"Hot table: {HOT_KEYS:,} values of {HOT_VALUE_BYTES:,} B over shm behind the nic "
                f"model (`{HOT_PORT}`), its ports shared by the {HOT_READERS} processes, "
                f"which follow the database. Medians of {options.rounds} rounds.")
-    table.run(options, select_among(all_rows, options.only), Bench, progress_of, heading, None)
+
+    def draw(bench: Bench, about: str, file: str) -> None:
+        import plot  # Needs matplotlib.
+        plot.write_tails(bench.median_longest(), about, file)
+
+    table.run(options, chosen, Bench, progress_of, heading, draw if plotted else None)
