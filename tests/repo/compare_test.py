@@ -28,6 +28,7 @@ import remote  # noqa: E402
 import repair  # noqa: E402
 import rounds  # noqa: E402
 import table  # noqa: E402
+import tails  # noqa: E402
 import workload  # noqa: E402
 from measure import DB_BENCH  # noqa: E402
 from table import RowResult  # noqa: E402
@@ -375,6 +376,51 @@ class FollowersTest(unittest.TestCase):
 
     def test_docs_have_a_place_for_it(self):
         before, after = followers.TABLE.split_docs(ROOT / "docs" / "performance.md")
+        self.assertTrue(before and after)
+
+
+class TailsTest(unittest.TestCase):
+    """With numbers that stand in for processes."""
+
+    class Bench:
+        def run(self, what, _number: int) -> tails.Measured | float:
+            if isinstance(what, tails.HotTable):
+                return {tails.HOT_ONE: 100, tails.HOT_THREE: 240}[what]
+            held_up = what.before and what.stopped > 0
+            times = {"p50_us": 1, "p99_us": 9 if what.slow else 10,
+                     "p999_us": 50 if what.loses else 20,
+                     "max_us": 2e6 if held_up else 9000 * (1 + what.stopped)}
+            return tails.Measured(90 if what.stopped else 100, times, times, 1000, 7)
+
+    def test_table(self):
+        chosen = tails.rows(with_before=True)
+        made = rounds.Table("tails", "nacre", chosen, tails.RUNS, (), "", "")
+        lines = made.markdown(made.measure(self.Bench(), list(chosen), 2,
+                                           RedundancyTest.Silence()))
+        for line in (
+                "| rs(4,2), one stopped for 2 s, each in turn: longest Put | ms | 18 | - | - | - | "
+                "<= 20 ms | yes |",
+                "| rep(3), two stopped for 2 s, each in turn: longest Get | ms | 27 | - | - | - | "
+                "<= 100 ms | yes |",
+                "longest Put, the commit before | ms | 2000 | - | - | - | - | - |",
+                "| ops/s | 90 | none stopped | 100 | 0.90 | >= 0.9 | yes |",
+                "p99 of Put | us | 9 | none slow | 10 | 0.90 | <= 1.5 | yes |",
+                "p99.9 of Get | us | 50 | none lost | 20 | 2.50 | <= 2 | no |",
+                "readrandom | ops/s | 240 | one replica | 100 | 2.40 | >= 2.5 | no |",
+                "processor time for an operation | us | 7.000 | the commit before | 7.000 | 1.00 | "
+                "<= 1.03 | yes |"):
+            self.assertIn(line, lines)
+
+    def test_without_a_commit_before_its_binaries_are_not_run(self):
+        chosen = list(tails.rows(with_before=False))
+        made = rounds.Table("tails", "nacre", tuple(chosen), tails.RUNS, (), "", "")
+        needed = made.needed(chosen)
+        self.assertFalse([what for what in needed if getattr(what, "before", False)])
+        self.assertEqual(len(tails.RUNS) // 2 + 1, len(needed))
+
+    def test_docs_have_a_place_for_it(self):
+        made = rounds.Table("tails", "nacre", (), (), (), "", "")
+        before, after = made.split_docs(ROOT / "docs" / "performance.md")
         self.assertTrue(before and after)
 
 
