@@ -395,8 +395,7 @@ class TailsTest(unittest.TestCase):
     def test_table(self):
         chosen = tails.rows(with_before=True)
         made = rounds.Table("tails", "nacre", chosen, tails.RUNS, (), "", "")
-        lines = made.markdown(made.measure(self.Bench(), list(chosen), 2,
-                                           RedundancyTest.Silence()))
+        lines = made.markdown(made.measure(self.Bench(), chosen, 2, RedundancyTest.Silence()))
         for line in (
                 "| rs(4,2), one stopped for 2 s, each in turn: longest Put | ms | 18 | - | - | - | "
                 "<= 20 ms | yes |",
@@ -410,18 +409,13 @@ class TailsTest(unittest.TestCase):
                 "processor time for an operation | us | 7.000 | the commit before | 7.000 | 1.00 | "
                 "<= 1.03 | yes |"):
             self.assertIn(line, lines)
+        self.assertTrue(all(made.split_docs(ROOT / "docs" / "performance.md")))
 
     def test_without_a_commit_before_its_binaries_are_not_run(self):
-        chosen = list(tails.rows(with_before=False))
-        made = rounds.Table("tails", "nacre", tuple(chosen), tails.RUNS, (), "", "")
-        needed = made.needed(chosen)
+        chosen = tails.rows(with_before=False)
+        needed = rounds.Table("tails", "nacre", chosen, tails.RUNS, (), "", "").needed(chosen)
         self.assertFalse([what for what in needed if getattr(what, "before", False)])
         self.assertEqual(len(tails.RUNS) // 2 + 1, len(needed))
-
-    def test_docs_have_a_place_for_it(self):
-        made = rounds.Table("tails", "nacre", (), (), (), "", "")
-        before, after = made.split_docs(ROOT / "docs" / "performance.md")
-        self.assertTrue(before and after)
 
 
 class TimelineTest(unittest.TestCase):
