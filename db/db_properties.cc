@@ -72,6 +72,17 @@ class DBProperties {
     }
     return sum;
   }
+  uint64_t SlowNodes() const {
+    const auto nodes = pool::ReportPace(*parts_->context.client);
+    return static_cast<uint64_t>(std::count_if(nodes.begin(), nodes.end(), [](auto& node) {
+      return node.state == pool::NodePaceReport::State::kSlow;
+    }));
+  }
+  uint64_t LateWaits() const {
+    uint64_t sum = 0;
+    for (const auto& node : pool::ReportPace(*parts_->context.client)) sum += node.late;
+    return sum;
+  }
   uint64_t DelayedWriteRate() const {
     if (parts_->write_controller.stall() != Stall::kDelay) return 0;
     return parts_->write_controller.DelayedRate();
@@ -137,14 +148,10 @@ bool DBProperties::Number(std::string_view name, uint64_t* value) const {
          MutexLock lock(&p.parts_->state.mutex);
          return p.parts_->state.snapshots.Oldest();
        }},
-      {"slow-nodes",
-       [](P p) {
-         const auto nodes = pool::ReportPace(*p.parts_->context.client);
-         return static_cast<uint64_t>(std::count_if(nodes.begin(), nodes.end(), [](auto& node) {
-           return node.state == pool::NodePaceReport::State::kSlow;
-         }));
-       }},
+      {"slow-nodes", [](P p) { return p.SlowNodes(); }},
+      {"waits.late", [](P p) { return p.LateWaits(); }},
       {"reads.hedged", [](P p) { return p.parts_->context.client->hedged_reads(); }},
+      {"jobs.left", [](P p) { return p.parts_->context.client->jobs_left(); }},
       {"events.dropped", [](P p) { return p.parts_->context.events.dropped(); }},
       {"actual-delayed-write-rate", [](P p) { return p.DelayedWriteRate(); }},
       {"is-write-stopped",
@@ -230,6 +237,7 @@ bool DBProperties::Number(std::string_view name, uint64_t* value) const {
       {"log.bytes", [](P p) { return p.LogStats().bytes_appended; }},
       {"log.writes", [](P p) { return p.LogStats().writes_posted; }},
       {"log.segments", [](P p) { return uint64_t{p.LogStats().segments}; }},
+      {"log.segments-left", [](P p) { return uint64_t{p.LogStats().ensemble_changes}; }},
   };
   constexpr std::string_view kFallback = "flush.fallback.";
   for (size_t i = 0; i < kFlushFallbacks && name.starts_with(kFallback); ++i) {
@@ -300,6 +308,11 @@ std::string DBProperties::Stats(const FamilyProperties& family) const {
              FormatBytes(counters.compaction_bytes_written.load()),
              seconds(counters.compaction_cpu_nanos.load())) +
          fmt::format("Stalls: {:.3f} s over all writers\n", seconds(counters.stall_nanos.load())) +
+         fmt::format(
+             "Nodes: {} slow; {} waits were late, {} reads hedged, {} log segments and {} jobs "
+             "left\n",
+             SlowNodes(), LateWaits(), parts_->context.client->hedged_reads(),
+             LogStats().ensemble_changes, parts_->context.client->jobs_left()) +
          fmt::format("Space: {} of user data in tables, {} stored, {} leased\n",
                      FormatBytes(space.user_bytes), FormatBytes(space.stored_bytes()),
                      FormatBytes(space.leased_bytes)) +

@@ -150,6 +150,7 @@ Status JobRun::Send(uint64_t job_id, control::Request* request, control::Reply* 
     }
     slow_looks = link->pace().slow() ? slow_looks + 1 : 0;
     if (slow_looks < kSlowLooks || taken_slow) return Status::OK();
+    fabric_->pace.NoteJobLeft();
     return Status::TimedOut(link->address() + ": slow, and its job is for others");
   };
 

@@ -168,14 +168,14 @@ void Server::AcceptLoop() {
     }
     Hello hello;
     if (!Hello::Decode(incoming->private_data(), &hello)) {
-      malformed_.fetch_add(1, std::memory_order_relaxed);
+      request_counters_.malformed.fetch_add(1, std::memory_order_relaxed);
       incoming->Reject("no Nacre client");
       continue;
     }
     if ((hello.kind != ConnectionKind::kData) != incoming->depths().control) {
       // What a device does for control connections only, it is to do for all of them: encrypt, and
       // notice that a peer has vanished.
-      malformed_.fetch_add(1, std::memory_order_relaxed);
+      request_counters_.malformed.fetch_add(1, std::memory_order_relaxed);
       incoming->Reject("no control connection, or one for data");
       continue;
     }
@@ -290,7 +290,7 @@ void Server::TakeCompletion(const rdma::Completion& completion) {
   ServerConnection* connection = it->second.get();
   if (completion.code != rdma::CompletionCode::kSuccess) {
     if (completion.code == rdma::CompletionCode::kRemoteAccessError) {
-      malformed_.fetch_add(1, std::memory_order_relaxed);
+      request_counters_.malformed.fetch_add(1, std::memory_order_relaxed);
     }
     Close(connection->id);
     return;
@@ -322,6 +322,7 @@ void Server::Close(uint64_t connection_id) {
   const std::unique_ptr<ServerConnection> connection = std::move(it->second);
   connections_.erase(it);
   connection_count_.store(connections_.size(), std::memory_order_relaxed);
+  if (connection->open()) request_counters_.open.fetch_sub(1, std::memory_order_relaxed);
   if (connection->job_id != 0) {
     const auto job = jobs_.find({connection->client_id, connection->job_id});
     if (job != jobs_.end()) job->second.job->Cancel();
@@ -387,8 +388,10 @@ NodeStats Server::stats() const {
   stats.bytes_written = traffic.bytes_written;
   stats.peers_refused = traffic.peers_refused;
   stats.frames_malformed = traffic.frames_malformed;
-  stats.requests = requests_.load(std::memory_order_relaxed);
-  stats.requests_malformed = malformed_.load(std::memory_order_relaxed);
+  stats.requests = request_counters_.taken.load(std::memory_order_relaxed);
+  stats.requests_open = request_counters_.open.load(std::memory_order_relaxed);
+  stats.request_nanos = request_counters_.nanos.load(std::memory_order_relaxed);
+  stats.requests_malformed = request_counters_.malformed.load(std::memory_order_relaxed);
   constexpr auto kRelaxed = std::memory_order_relaxed;
   stats.compactions = job_counters_.compactions.load(kRelaxed);
   stats.compactions_failed = job_counters_.compactions_failed.load(kRelaxed);

@@ -111,6 +111,14 @@ class Server {
   void AbortJobs(uint64_t database_id);
   void TakeFinished() EXCLUDES(mutex_);
 
+  /// Written by the threads of the server, read by any. Relaxed.
+  struct RequestCounters {
+    std::atomic<uint64_t> taken{0};
+    std::atomic<uint64_t> open{0};   ///< Not answered yet.
+    std::atomic<uint64_t> nanos{0};  ///< From taking them to answering them, jobs apart.
+    std::atomic<uint64_t> malformed{0};
+  };
+
   const MemoryNodeOptions options_;
   rdma::Device* const device_;
   Clock* const clock_;
@@ -152,8 +160,7 @@ class Server {
       GUARDED_BY(mutex_);
   std::deque<std::shared_ptr<NodeJob>> finished_ GUARDED_BY(mutex_);
 
-  std::atomic<uint64_t> requests_{0};
-  std::atomic<uint64_t> malformed_{0};
+  RequestCounters request_counters_;
   std::atomic<uint64_t> connection_count_{0};
 };
 

@@ -20,6 +20,9 @@ struct ServerConnection {
   static constexpr size_t kReceiveBytes = rdma::Device::kMaxSendBytes;
   static constexpr size_t kShortReplyBytes = 16 << 10;
 
+  /// Whether there is a request that has not been answered.
+  bool open() const { return phase == Phase::kFetching || phase == Phase::kExecuting; }
+
   uint64_t id = 0;
   ConnectionKind kind = ConnectionKind::kData;
   uint64_t client_id = 0;
@@ -30,7 +33,8 @@ struct ServerConnection {
   std::unique_ptr<control::Request> next_request;
   /// An answer that did not fit the requester's buffer, until it is fetched.
   std::unique_ptr<control::Reply> held_reply;
-  uint64_t job_id = 0;  ///< The compaction that is being executed; 0: none.
+  uint64_t taken_nanos = 0;  ///< When the current request was.
+  uint64_t job_id = 0;       ///< The compaction that is being executed; 0: none.
 
   std::unique_ptr<rdma::MemoryRegion> memory;
   std::unique_ptr<rdma::MemoryRegion> large_request;

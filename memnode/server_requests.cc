@@ -28,7 +28,7 @@ Status Server::PostReceive(ServerConnection* connection) {
 }
 
 void Server::Malformed(ServerConnection* connection, const Status& why) {
-  malformed_.fetch_add(1, std::memory_order_relaxed);
+  request_counters_.malformed.fetch_add(1, std::memory_order_relaxed);
   Log(options_.log, LogLevel::kWarn, "{}: closed a connection: {}", address_, why.ToString());
   Close(connection->id);
 }
@@ -56,12 +56,14 @@ void Server::Received(ServerConnection* connection, uint32_t bytes) {
 }
 
 void Server::Accepted(ServerConnection* connection) {
-  requests_.fetch_add(1, std::memory_order_relaxed);
+  request_counters_.taken.fetch_add(1, std::memory_order_relaxed);
+  request_counters_.open.fetch_add(1, std::memory_order_relaxed);
+  connection->taken_nanos = clock_->NowNanos();
+  connection->phase = ServerConnection::Phase::kFetching;
   control::Request& request = connection->request;
   if (!request.has_large()) return Execute(connection);
 
   const uint64_t bytes = request.large().length();
-  connection->phase = ServerConnection::Phase::kFetching;
   if (bytes == 0) return Malformed(connection, Status::InvalidArgument("an empty large request"));
   Status s = device_->AllocateRegion(bytes, rdma::Access::kLocalOnly, &connection->large_request);
   if (!s.ok()) return Answer(connection, s, {});
@@ -185,6 +187,11 @@ Status Server::ExecuteNow(ServerConnection* connection, control::Reply* reply) {
 void Server::Answer(ServerConnection* connection, const Status& status, control::Reply reply) {
   if (silent_.load(std::memory_order_acquire)) return;
   SetStatus(status, &reply);
+  request_counters_.open.fetch_sub(1, std::memory_order_relaxed);
+  if (JobHeaderOf(connection->request) == nullptr) {
+    request_counters_.nanos.fetch_add(clock_->NowNanos() - connection->taken_nanos,
+                                      std::memory_order_relaxed);
+  }
   const uint64_t id = connection->request.id();
   const uint64_t room = connection->request.reply().length();
   std::string frame = EncodeReplyFrame(reply, id);

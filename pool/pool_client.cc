@@ -117,6 +117,7 @@ bool PoolClient::prompt(NodeId node) const {
 }
 uint64_t PoolClient::pace_changes() const { return fabric_->pace.changes(); }
 uint64_t PoolClient::hedged_reads() const { return fabric_->pace.hedges(); }
+uint64_t PoolClient::jobs_left() const { return fabric_->pace.jobs_left(); }
 int PoolClient::alive_count() const {
   int count = 0;
   for (int node = 0; node < node_count(); ++node) count += alive(static_cast<NodeId>(node));

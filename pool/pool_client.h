@@ -67,6 +67,8 @@ class PoolClient {
   uint64_t pace_changes() const;
   /// Reads that were asked of other nodes since they were late.
   uint64_t hedged_reads() const;
+  /// Jobs that were given up since their node became slow.
+  uint64_t jobs_left() const;
   /// For each node the first node of its failure domain: itself if it has no label. Nodes of one
   /// domain may fail together.
   std::vector<NodeId> Domains() const;

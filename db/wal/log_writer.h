@@ -47,7 +47,7 @@ struct LogWriterStats {
   uint64_t bytes_appended = 0;    ///< Bytes of records, as they lie in segments.
   uint64_t writes_posted = 0;     ///< Each of them to all replicas.
   uint64_t segments = 0;          ///< Opened.
-  uint64_t ensemble_changes = 0;  ///< Segments that ended since a node failed.
+  uint64_t ensemble_changes = 0;  ///< Segments that ended since a node failed or was slow.
 };
 
 /// The write-ahead log of a database, on memory nodes. Many threads append; one at a time is the

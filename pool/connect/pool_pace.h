@@ -53,6 +53,9 @@ class PoolPace {
   /// Whether one more read may be asked of others than the node that is late.
   bool TakeHedge();
   uint64_t hedges() const { return hedges_.load(std::memory_order_relaxed); }
+  /// A job was given up since its node became slow.
+  void NoteJobLeft() { jobs_left_.fetch_add(1, std::memory_order_relaxed); }
+  uint64_t jobs_left() const { return jobs_left_.load(std::memory_order_relaxed); }
   /// Grows when a node becomes slow, or no longer is.
   uint64_t changes() const { return changes_.load(std::memory_order_acquire); }
 
@@ -80,6 +83,7 @@ class PoolPace {
   std::atomic<int64_t> hedges_left_{kFirstHedges};
   std::atomic<uint64_t> hedge_percents_{0};  ///< Hundredths of the next one. Relaxed.
   std::atomic<uint64_t> hedges_{0};
+  std::atomic<uint64_t> jobs_left_{0};
   std::atomic<uint64_t> changes_{0};
   std::atomic<uint64_t> reads_seen_{0};  ///< By Refresh. Relaxed, as what it counts.
   mutable Mutex mutex_;

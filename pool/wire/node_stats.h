@@ -26,6 +26,8 @@ struct NodeStats {
   uint64_t bytes_read = 0;  ///< By this node from its peers and from compute nodes.
   uint64_t bytes_written = 0;
   uint64_t requests = 0;
+  uint64_t requests_open = 0;  ///< Taken and not answered, jobs included.
+  uint64_t request_nanos = 0;  ///< From taking requests to answering them, jobs apart.
   uint64_t compactions = 0;
   uint64_t compactions_failed = 0;  ///< Cancelled ones included.
   uint64_t compaction_bytes_read = 0;

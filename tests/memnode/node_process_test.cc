@@ -433,6 +433,10 @@ TEST(CtlCommandLine, StatusAndNodes) {
   result = RunBinary("nacre-ctl", {"nodes", pool, "--json"});
   EXPECT_EQ(result.exit_code, 0) << result.output;
   EXPECT_NE(result.output.find("\"slabs\": 64"), std::string::npos) << result.output;
+  // The one that asks.
+  EXPECT_NE(result.output.find("\"requests_open\": 1,"), std::string::npos) << result.output;
+  EXPECT_EQ(result.output.find("\"request_seconds\": 0.000000,"), std::string::npos)
+      << result.output;
   EXPECT_NE(result.output.find(nodes[1].address()), std::string::npos) << result.output;
 
   const std::string relative = std::filesystem::relative(nodes[0].socket_path());
