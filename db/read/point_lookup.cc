@@ -142,9 +142,10 @@ bool PointLookup::Next(pool::PointRead* read) {
       source_.first = store_->FirstCopy(placement, offset);
       source_.patient = copies == 1;
     }
-    for (; source_.copy < copies; ++source_.copy) {
+    // Replicas on slow nodes are waited for when all others have failed.
+    for (; source_.copy < (source_.patient ? 2 * copies : copies); ++source_.copy) {
       read->from = store_->Resolve(placement, offset, (source_.first + source_.copy) % copies,
-                                   !source_.patient);
+                                   /*only_prompt=*/source_.copy < copies);
       read->patient = source_.patient;
       if (read->from.valid()) [[likely]]
         return true;

@@ -223,10 +223,7 @@ void RemoteStream::Await(const StreamRead& read) {
 }
 
 bool RemoteStream::Await(const StreamRead& read, bool patient, std::vector<NodeId>* late) {
-  if (patient || read.done()) {
-    Await(read);
-    return true;
-  }
+  if (read.done()) return true;
   const PerfTimer timer(&PerfContext::remote_read_wait_nanos);
   TakeBack(read);
   PoolPace* const pace = &fabric_->pace;
@@ -235,19 +232,21 @@ bool RemoteStream::Await(const StreamRead& read, bool patient, std::vector<NodeI
   const std::chrono::nanoseconds patience =
       pace->Patience(NodeOperation::kRead) + kSlowestByte * read.bytes_;
   int late_looks = 0;
-  bool may_leave = true;
+  const auto down = [this](NodeId node) { return !fabric_->link(node)->alive(); };
   AwaitUnless(read, [&](bool time_to_look) {
-    if (!time_to_look || !may_leave) return false;
-    if (std::chrono::nanoseconds(clock->NowNanos() - start) <= patience ||
+    if (!time_to_look || std::chrono::nanoseconds(clock->NowNanos() - start) <= patience ||
         ++late_looks <= PoolPace::kLateLooks) {
       return false;
     }
     *late = Outstanding(read);
-    may_leave = !late->empty() && pace->TakeHedge();
-    return may_leave;
+    if (std::any_of(late->begin(), late->end(), down)) return true;
+    if (!patient && !late->empty() && pace->TakeHedge()) return true;
+    late->clear();
+    return false;
   });
-  if (!may_leave) late->clear();
-  for (const NodeId node : *late) pace->NoteLate(fabric_->link(node));
+  for (const NodeId node : *late) {
+    if (!down(node)) pace->NoteLate(fabric_->link(node));
+  }
   return late->empty();
 }
 

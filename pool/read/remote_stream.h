@@ -43,9 +43,10 @@ class RemoteStream {
       EXCLUDES(mutex_);
   /// Waits until `read`, which Start of this stream gave, is done.
   void Await(const StreamRead& read) EXCLUDES(mutex_);
-  /// The same unless it is late (pool/connect/pool_pace.h) and not `patient`. False: it is, since
-  /// the nodes in `*late` have not answered, and had better be read from elsewhere. What is on its
-  /// way lands in its buffer, which the stream keeps for so long.
+  /// The same unless it is late (pool/connect/pool_pace.h), and either not `patient` or asked of a
+  /// node that is down by now. False: it is, since the nodes in `*late` have not answered, and had
+  /// better be read from elsewhere. What is on its way lands in its buffer, which the stream keeps
+  /// for so long.
   bool Await(const StreamRead& read, bool patient, std::vector<NodeId>* late) EXCLUDES(mutex_);
 
  private:

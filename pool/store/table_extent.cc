@@ -51,6 +51,10 @@ class RemoteRead : public PendingRead {
     while (read_ != nullptr && !complete_) {
       std::vector<NodeId> late;
       if (!stream_->Await(*read_, patient_, &late)) {
+        if (patient_ && !OthersSuffice()) {
+          stream_->Await(*read_);
+          continue;
+        }
         late_ |= FragmentsOn(late);
         read_.reset();  // The stream keeps its memory until what is on its way has arrived.
         Start(/*ahead=*/false);
@@ -69,11 +73,12 @@ class RemoteRead : public PendingRead {
  private:
   void Start(bool ahead) {
     const FragmentSet lost = lost_ | table_->Lost();
-    const FragmentSet avoided = lost | late_ | table_->LostOrSlow();
-    // What can be had in time comes first, then what can be had.
+    const FragmentSet slow = lost | table_->LostOrSlow();
+    const FragmentSet avoided = slow | late_;
+    // What can be had in time comes first, then what was late just now, then what can be had.
     if (avoided == lost || patient_ || !Plan(avoided).ok()) {
       patient_ = patient_ || avoided != lost;
-      status_ = Plan(lost);
+      if (slow == lost || !Plan(slow).ok()) status_ = Plan(lost);
     }
     if (status_.ok() && plan_.in_place == nullptr)
       status_ = table_->store->connections.Stream(&stream_);
@@ -81,6 +86,14 @@ class RemoteRead : public PendingRead {
       read_ = ahead ? stream_->StartAhead(plan_.parts, plan_.bytes)
                     : stream_->Start(plan_.parts, plan_.bytes);
     }
+  }
+
+  /// Whether the read can be had without the nodes that are not alive.
+  bool OthersSuffice() const {
+    ReadPlan others;
+    return PlanRead(*table_->store, table_->placement, table_->size, lost_ | table_->Lost(),
+                    table_->damage, offset_, length_, &others)
+        .ok();
   }
 
   Status Plan(FragmentSet avoided) {
