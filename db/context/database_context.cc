@@ -48,14 +48,16 @@ Redundancy DatabaseContext::Allowed(const Redundancy& wanted) const {
   if (!may_narrow && !live.allow_degraded_writes) return wanted;
   const int alive = client->domain_count();
   const int prompt = may_narrow ? client->prompt_domain_count() : alive;
-  if (alive >= wanted.fragments() && prompt < wanted.fragments() && prompt > wanted.parity) {
-    const Redundancy narrow = wanted.OnNodes(prompt);
-    Log(options.info_log, LogLevel::kInfo, "{}: {} of {} nodes are slow, writes {} not {}", name,
-        alive - prompt, alive, narrow.ToString(), wanted.ToString());
+  if (prompt >= wanted.fragments()) return wanted;
+  // Slow nodes serve where the others are too few for as many losses.
+  const int nodes = prompt > wanted.parity ? prompt : alive;
+  if (may_narrow && nodes < wanted.fragments() && nodes > wanted.parity) {
+    const Redundancy narrow = wanted.OnNodes(nodes);
+    Log(options.info_log, LogLevel::kInfo, "{}: of {} nodes {} are slow, writes {} not {}", name,
+        alive, alive - prompt, narrow.ToString(), wanted.ToString());
     return narrow;
   }
-  if (!live.allow_degraded_writes) return wanted;
-  if (alive >= wanted.fragments()) return wanted;
+  if (!live.allow_degraded_writes || alive >= wanted.fragments()) return wanted;
   const Redundancy allowed = wanted.OnNodes(alive);
   Log(options.info_log, LogLevel::kWarn, "{}: nodes in {} domains are alive, writes {} not {}",
       name, alive, allowed.ToString(), wanted.ToString());

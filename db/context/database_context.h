@@ -43,9 +43,9 @@ struct DatabaseContext {
                   const pool::DatabaseLease& claim, uint64_t given_slab_bytes,
                   uint64_t first_table_id, std::function<VersionList()> tables);
 
-  /// `wanted`, or with `allow_degraded_writes` as much of it as the nodes that are alive allow;
-  /// with `allow_narrow_writes` a code with less data and as much parity where slow nodes can be
-  /// left out by that.
+  /// `wanted`; or with `allow_narrow_writes` a code with less data and as much parity, where nodes
+  /// that are slow or not alive can be left out by that; or with `allow_degraded_writes` as much of
+  /// it as the nodes that are alive allow.
   Redundancy Allowed(const Redundancy& wanted) const;
   /// Reserves space for `bytes` with as much of `wanted` as is allowed, `preferred` first. Fails as
   /// SpaceAllocator::Reserve does.

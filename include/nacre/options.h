@@ -63,13 +63,14 @@ struct DBOptions {
   /// or by level, "L0:rep(3),*:rs(4,2)". Tables below 64 KiB are replicated, m + 1 times. It takes
   /// as many failure domains (nacre-memnode --domain) as nodes.
   std::string redundancy = "none";
-  /// Writes new tables with reduced redundancy while fewer nodes are alive than `redundancy` needs;
-  /// the LOG says so. Otherwise flushes fail with `Unavailable` until there are enough.
+  /// Writes new tables with reduced redundancy while fewer nodes are alive than that takes; the LOG
+  /// says so. Otherwise flushes fail with `Unavailable` until there are enough.
   bool allow_degraded_writes = false;
-  /// While nodes are slow (see slow_node_patience_min) and the pool has no others in their place,
-  /// codes new tables for the rest: rs(3,2) on five nodes where `redundancy` is rs(4,2). As many
-  /// nodes may be lost; the tables take more memory, until compactions write them anew. Otherwise
-  /// flushes and compactions wait for the slow nodes.
+  /// While nodes are down, or slow (see slow_node_patience_min), and the pool has no others in
+  /// their place, codes new tables for the rest: rs(3,2) on five nodes where `redundancy` is
+  /// rs(4,2). As many nodes may be lost; the tables take more memory, until compactions write them
+  /// anew. Otherwise flushes and compactions wait for slow nodes, and take `allow_degraded_writes`
+  /// while nodes are down.
   bool allow_narrow_writes = true;
   CompactionSite compaction = CompactionSite::kAuto;
   NearDataFlush near_data_flush = NearDataFlush::kAuto;

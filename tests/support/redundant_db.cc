@@ -18,6 +18,7 @@ void RedundantDBTest::Open(const std::string& redundancy, int nodes, bool degrad
   options_.disable_auto_compactions = set.disable_auto_compactions;
   options_.index_memory_budget = set.index_memory_budget;
   options_.compaction = set.compaction;
+  options_.allow_narrow_writes = set.allow_narrow_writes;
   options_.scrub_bytes_per_second = scrub_bytes_per_second_;
   options_.redundancy = redundancy;
   options_.allow_degraded_writes = degraded_writes;

@@ -19,8 +19,8 @@ class RedundantDBTest : public testing::Test {
  protected:
   static constexpr int kKeys = 2000;
 
-  /// A database and a model of nothing. What the test has set in `options_` of compactions and
-  /// memory holds.
+  /// A database and a model of nothing. What the test has set in `options_` of compactions,
+  /// memory and narrow writes holds.
   void Open(const std::string& redundancy, int nodes, bool degraded_writes = false);
   /// Overwrites and deletes, too; some values are longer than chunks and rows.
   void Fill(size_t writes);

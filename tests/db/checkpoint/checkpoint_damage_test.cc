@@ -303,6 +303,7 @@ TEST_F(DBCheckpointDamageTest, NodesThatDieWhileItIsRestored) {
 
   // Too few for the redundancy: that is said, unless less is allowed.
   options_.redundancy = "rs(4,1)";
+  options_.allow_narrow_writes = false;
   EXPECT_TRUE(IsFailure(Restore("again"), Code::kUnavailable, "rs(4,1) needs 5 nodes"));
   options_.allow_degraded_writes = true;
   ASSERT_TRUE(IsOk(Restore("again")));

@@ -33,6 +33,7 @@ class DBDomainTest : public testing::Test {
     options.redundancy = redundancy;
     options.chunk_size = 4 << 10;
     options.allow_degraded_writes = degraded_writes;
+    options.allow_narrow_writes = false;
     return DB::Open(options, "db", &db_);
   }
   Status Write(size_t keys) {

@@ -106,7 +106,31 @@ TEST_F(DBErasureTest, GoesOnWithFewerNodesIfThatIsAllowed) {
   ASSERT_NO_FATAL_FAILURE(Check());
 }
 
-TEST_F(DBErasureTest, FlushesWaitForNodesIfItIsNot) {
+TEST_F(DBErasureTest, ANarrowerCodeToleratesAsManyLosses) {
+  ASSERT_NO_FATAL_FAILURE(Open("rs(4,2)", 6));
+  ASSERT_NO_FATAL_FAILURE(Fill(5000));
+  for (const NodeId node : {1, 4}) {
+    pool_->KillEmbeddedNode(node);
+    ASSERT_NO_FATAL_FAILURE(Fill(5000));
+    ASSERT_TRUE(IsOk(db_->Flush({})));
+    ASSERT_NO_FATAL_FAILURE(Check());
+  }
+  ASSERT_TRUE(IsOk(db_->CompactRange({}, nullptr, nullptr)));
+  // All tables have been written anew on four nodes, of which any two may go.
+  pool_->KillEmbeddedNode(0);
+  ASSERT_NO_FATAL_FAILURE(Fill(500));
+  ASSERT_TRUE(IsOk(db_->Flush({})));
+  pool_->KillEmbeddedNode(5);
+  ASSERT_NO_FATAL_FAILURE(Check());
+  // On the two that are left nothing tolerates as much.
+  model_["key1"] = TestValue(1, 100'000);
+  ASSERT_TRUE(IsOk(db_->Put(NoLog(), "key1", model_["key1"])));
+  EXPECT_TRUE(IsFailure(db_->Flush({}), Status::Code::kUnavailable, "rs(4,2) needs 6 nodes"));
+  ASSERT_NO_FATAL_FAILURE(Check());
+}
+
+TEST_F(DBErasureTest, FlushesWaitForNodesIfNeitherIsAllowed) {
+  options_.allow_narrow_writes = false;
   ASSERT_NO_FATAL_FAILURE(Open("rs(4,2)", 6));
   ASSERT_NO_FATAL_FAILURE(Fill(3000));
   ASSERT_TRUE(IsOk(db_->Flush({})));
