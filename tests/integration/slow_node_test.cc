@@ -7,6 +7,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <chrono>
 #include <map>
 #include <memory>
@@ -15,16 +16,39 @@
 #include <vector>
 
 #include "nacre/db.h"
+#include "nacre/listener.h"
 #include "tests/support/process/memnode_process.h"
 #include "tests/support/seed.h"
 #include "tests/support/status_assert.h"
 #include "tests/support/test_db.h"
+#include "util/mutex.h"
 #include "util/random.h"
 
 namespace nacre {
 namespace {
 
 constexpr int kNodes = 6;
+
+/// Hears which nodes become slow, and which no longer are.
+class PaceListener : public EventListener {
+ public:
+  void OnNodeSlow(DB* /*db*/, const NodeInfo& info) override { Add("slow " + info.address); }
+  void OnNodePrompt(DB* /*db*/, const NodeInfo& info) override { Add("prompt " + info.address); }
+
+  size_t Count(const std::string& event) const {
+    MutexLock lock(&mutex_);
+    return static_cast<size_t>(std::count(events_.begin(), events_.end(), event));
+  }
+
+ private:
+  void Add(std::string event) {
+    MutexLock lock(&mutex_);
+    events_.push_back(std::move(event));
+  }
+
+  mutable Mutex mutex_;
+  std::vector<std::string> events_ GUARDED_BY(mutex_);
+};
 
 class SlowNodeTest : public testing::TestWithParam<const char*> {
  protected:
@@ -47,8 +71,7 @@ class SlowNodeTest : public testing::TestWithParam<const char*> {
     Options options = SmallTableOptions(pool_);
     options.redundancy = GetParam();
     options.take_over = true;
-    // After three seconds a silent node is down, and rs(4,2) lacks it.
-    options.allow_degraded_writes = true;
+    options.listeners = {heard_};
     ASSERT_TRUE(IsOk(DB::Open(options, "db", &db_)));
   }
 
@@ -104,6 +127,7 @@ class SlowNodeTest : public testing::TestWithParam<const char*> {
   Random random_{TestSeed(301)};
   std::unique_ptr<MemnodeProcesses> nodes_;
   std::shared_ptr<pool::PoolImpl> pool_;
+  const std::shared_ptr<PaceListener> heard_ = std::make_shared<PaceListener>();
   std::unique_ptr<DB> db_;
   std::map<std::string, std::string> model_;
   uint64_t writes_ = 0;
@@ -152,6 +176,27 @@ TEST_P(SlowNodeTest, WhatWasAcknowledgedMeanwhileOutlivesOthers) {
   const std::shared_ptr<pool::PoolImpl> old_pool = pool_;
   ASSERT_NO_FATAL_FAILURE(Open());
   ASSERT_NO_FATAL_FAILURE(Check());
+}
+
+TEST_P(SlowNodeTest, IsReported) {
+  ASSERT_NO_FATAL_FAILURE(Use());
+  const std::string address = (*nodes_)[3].address();
+  (*nodes_)[3].Pause();
+  // Sooner or later something needs the node.
+  ASSERT_TRUE(Eventually([&] {
+    Write(20);
+    return HasFailure() || heard_->Count("slow " + address) > 0;
+  }));
+  EXPECT_GT(GetNumber(db_.get(), "nacre.waits.late"), 0u);
+  EXPECT_NE(GetTextProperty(db_.get(), "nacre.nodes").find("3 " + address + ": "),
+            std::string::npos);
+  (*nodes_)[3].Resume();
+  EXPECT_TRUE(Eventually([&] { return heard_->Count("prompt " + address) > 0; }));
+  EXPECT_TRUE(Eventually([&] { return GetNumber(db_.get(), "nacre.slow-nodes") == 0; }));
+  for (const char* name : {"nacre.reads.hedged", "nacre.log.segments-left", "nacre.jobs.left"}) {
+    uint64_t number = 0;
+    EXPECT_TRUE(db_->GetIntProperty(name, &number)) << name;
+  }
 }
 
 TEST_P(SlowNodeTest, AllOfThem) {
