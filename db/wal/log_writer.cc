@@ -223,6 +223,7 @@ Status LogWriter::PostRecords() {
     to = entry.end;
   }
   for (uint64_t at = from; at < to;) {
+    if (failed_bytes_ > 0 && NACRE_PLANTED_BUG("log.rest-of-a-segment-not-sent-again")) break;
     const rdma::LocalBuffer bytes = ring_->Contiguous(at, to);
     NACRE_RETURN_IF_ERROR(Write(current_.offset + (at - from), bytes));
     at += bytes.size;
@@ -262,6 +263,7 @@ Status LogWriter::AwaitPosted() try {
   if (s.ok()) [[likely]] {
     AcknowledgePosted();
   } else {
+    if (NACRE_PLANTED_BUG("log.segment-ends-at-what-one-copy-has")) AcknowledgePosted();
     SealFailed();
   }
   return s;

@@ -5,6 +5,7 @@
 
 #include "pool/connect/fabric.h"
 #include "pool/connect/node_monitor.h"
+#include "util/planted_bug.h"
 
 namespace nacre::pool {
 namespace {
@@ -107,7 +108,7 @@ nanoseconds PoolPace::Patience(NodeOperation operation) {
 bool PoolPace::TakeHedge() {
   if (!active() || fabric_->context.options.hedged_reads_percent == 0) return false;
   int64_t left = hedges_left_.load(std::memory_order_relaxed);
-  while (left > 0) {
+  while (left > 0 || NACRE_PLANTED_BUG("pace.hedges-without-end")) {
     if (hedges_left_.compare_exchange_weak(left, left - 1, std::memory_order_relaxed)) {
       hedges_.fetch_add(1, std::memory_order_relaxed);
       return true;
@@ -138,10 +139,12 @@ bool PoolPace::NoteLate(NodeLink* link) {
       ++alive;
       slow += each->pace().slow() ? 1 : 0;
     }
-    if (2 * (slow + 1) >= alive) return false;
+    if (2 * (slow + 1) >= alive && !NACRE_PLANTED_BUG("pace.all-nodes-slow-at-a-time"))
+      return false;
     const uint64_t now = fabric_->context.clock->NowNanos();
     const bool relapse = pace->returned_nanos_ != 0 &&
-                         now - pace->returned_nanos_ < kRelapse * Nanos(pace->probation_);
+                         now - pace->returned_nanos_ < kRelapse * Nanos(pace->probation_) &&
+                         !NACRE_PLANTED_BUG("pace.relapse-forgotten");
     pace->probation_ = relapse ? std::min(2 * pace->probation_, kLastProbation) : kFirstProbation;
     pace->until_nanos_ = now + Nanos(pace->probation_);
     pace->times_slow_.fetch_add(1, std::memory_order_relaxed);
@@ -157,7 +160,8 @@ uint64_t PoolPace::ProbeAt(const NodeLink& link) const {
 }
 
 void PoolPace::NoteProbe(NodeLink* link, nanoseconds read, nanoseconds request) {
-  if (read > Patience(NodeOperation::kRead) || request > Patience(NodeOperation::kRequest)) {
+  if (read > Patience(NodeOperation::kRead) || request > Patience(NodeOperation::kRequest) ||
+      NACRE_PLANTED_BUG("pace.slow-for-ever")) {
     MutexLock lock(&mutex_);
     link->mutable_pace()->until_nanos_ =
         fabric_->context.clock->NowNanos() + Nanos(link->pace().probation_);

@@ -13,6 +13,7 @@
 #include "pool/store/remote_table.h"
 #include "util/memory/loadable_memory.h"
 #include "util/mutex.h"
+#include "util/planted_bug.h"
 
 namespace nacre::pool {
 namespace {
@@ -56,6 +57,7 @@ class RemoteRead : public PendingRead {
           continue;
         }
         late_ |= FragmentsOn(late);
+        if (NACRE_PLANTED_BUG("read.memory-of-a-late-read-given-back")) read_->buffer() = Buffer();
         read_.reset();  // The stream keeps its memory until what is on its way has arrived.
         Start(/*ahead=*/false);
       } else if (!read_->status().ok()) {

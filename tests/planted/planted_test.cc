@@ -116,6 +116,24 @@ constexpr CaseOfBug kCases[] = {
      "JobCaseTest.WhatAnOwnersFlushHasGivenUpIsStoredOverNothing"},
     {"write.forgotten-when-it-is-given-up",
      "JobCaseTest.WhatAnOwnersCompactionHasGivenUpIsStoredOverNothing"},
+    {"log.late-copy-counted-as-if-it-had-the-write",
+     "SlowCaseTest.AReplicaThatLacksASuffixIsNotWhatATakeoverBelieves"},
+    {"log.segment-ends-at-what-one-copy-has",
+     "SlowCaseTest.AReplicaThatLacksASuffixIsNotWhatATakeoverBelieves"},
+    {"log.rest-of-a-segment-not-sent-again",
+     "SlowCaseTest.AReplicaThatLacksASuffixIsNotWhatATakeoverBelieves"},
+    {"log.write-forgotten-since-its-copy-is-late",
+     "SlowCaseTest.AWriteOfTheLogThatIsStillUnderWayIsStoredOverNothing"},
+    {"pace.all-nodes-slow-at-a-time", "SlowCaseTest.AllNodesAreNeverSlowAtATimeAndThePoolGoesOn"},
+    {"pace.hedges-without-end", "SlowReadCaseTest.ReadsAreAskedOfOthersNoMoreOftenThanTheyMay"},
+    {"pace.relapse-forgotten", "SlowCaseTest.ANodeThatIsSlowByTurnsStaysSlowForLongerAndLonger"},
+    {"pace.slow-for-ever", "SlowCaseTest.ListenersHearOnceThatANodeIsSlowAndOnceThatItIsNot"},
+    {"read.late-read-lands-where-others-do",
+     "SlowReadCaseTest.WhatArrivesLateIsStoredWhereNothingElseIs"},
+    {"read.memory-of-a-late-read-given-back",
+     "SlowReadCaseTest.WhatArrivesLateIsStoredWhereNothingElseIs"},
+    {"table.narrow-code-tolerates-less",
+     "SlowCaseTest.TablesThatAreWrittenNarrowTolerateAsMuchAsWasPromised"},
 };
 
 /// None of the bugs needs a node that is stopped for longer than any timeout.
@@ -184,14 +202,16 @@ std::string FirstLine(const Outcome& outcome) {
 
 class PlantedBug : public testing::TestWithParam<Bug> {};
 
-std::string TestName(const testing::TestParamInfo<Bug>& bug) {
-  std::string name = bug.param.name;
+std::string TestName(std::string name) {
   std::replace_if(
       name.begin(), name.end(), [](char c) { return c == '.' || c == '-'; }, '_');
   return name;
 }
 
-INSTANTIATE_TEST_SUITE_P(, PlantedBug, testing::ValuesIn(kBugs), TestName);
+INSTANTIATE_TEST_SUITE_P(, PlantedBug, testing::ValuesIn(kBugs),
+                         [](const testing::TestParamInfo<Bug>& bug) {
+                           return TestName(bug.param.name);
+                         });
 
 TEST(PlantedBugs, AreThoseThatAreKnown) {
   const std::set<std::string> there(__start_nacre_bugs, __stop_nacre_bugs);
@@ -205,8 +225,7 @@ class PlantedBugOfCase : public testing::TestWithParam<CaseOfBug> {};
 
 INSTANTIATE_TEST_SUITE_P(, PlantedBugOfCase, testing::ValuesIn(kCases),
                          [](const testing::TestParamInfo<CaseOfBug>& each) {
-                           const std::string test = each.param.test;
-                           return test.substr(test.find('.') + 1);
+                           return TestName(each.param.name) + '_' + TestName(each.param.test);
                          });
 
 TEST_P(PlantedBugOfCase, IsFound) {
