@@ -96,7 +96,20 @@ class Tail {
     return Status::OK();
   }
 
+  /// A node that becomes slow meanwhile is waited for: its replica is to have the records, too.
   Status Write(const ExtentAddr& extent, rdma::MemoryRegion* whole) {
+    const auto node = static_cast<NodeId>(extent.start.node);
+    const Deadline deadline =
+        Deadline::After(client_->clock(), client_->options().operation_timeout);
+    Status status;
+    do {
+      status = TryWrite(extent, whole, deadline);
+    } while (status.IsUnavailable() && Alive(extent) && !client_->prompt(node) &&
+             !deadline.Expired());
+    return Judge(extent, status);
+  }
+
+  Status TryWrite(const ExtentAddr& extent, rdma::MemoryRegion* whole, Deadline deadline) {
     std::unique_ptr<pool::MirroredExtent> copy;
     Status status = pool::MirroredExtent::Open(client_->fabric(), {extent}, &copy);
     uint64_t ticket = 0;
@@ -105,11 +118,7 @@ class Tail {
       status = copy->Write(begin_ + at, {.data = whole->data() + at, .size = size, .region = whole},
                            &ticket);
     }
-    if (status.ok()) {
-      status = copy->Await(ticket,
-                           Deadline::After(client_->clock(), client_->options().operation_timeout));
-    }
-    return Judge(extent, status);
+    return status.ok() ? copy->Await(ticket, deadline) : status;
   }
 
   pool::PoolClient* const client_;
