@@ -1,5 +1,7 @@
 #pragma once
 
+#include <gtest/gtest.h>
+
 #include <algorithm>
 #include <chrono>
 #include <cstdlib>
@@ -15,6 +17,14 @@ namespace nacre {
 inline std::chrono::seconds SoakTime() {
   const char* const text = std::getenv("NACRE_SOAK_SECONDS");
   return std::chrono::seconds(text == nullptr ? 60 : std::max(10, std::atoi(text)));
+}
+
+/// The same for one test of several that divide it: those that are run, or, where it is not set,
+/// all `tests`.
+inline std::chrono::milliseconds SoakTimeOfOne(int tests) {
+  const bool set = std::getenv("NACRE_SOAK_SECONDS") != nullptr;
+  const int run = testing::UnitTest::GetInstance()->test_to_run_count();
+  return std::chrono::milliseconds(SoakTime()) / std::max(1, set ? run : tests);
 }
 
 /// What databases say goes to the file that NACRE_SOAK_LOG names; empty where that is not set.
