@@ -99,6 +99,8 @@ void TcpConnection::Close() {
 }
 
 ssize_t TcpConnection::Receive(iovec* vectors, size_t count) {
+  // The kernel takes one vector by itself sooner than a message of one.
+  if (count == 1) return recv(socket_.get(), vectors->iov_base, vectors->iov_len, MSG_DONTWAIT);
   msghdr message{};
   message.msg_iov = vectors;
   message.msg_iovlen = count;
@@ -171,6 +173,15 @@ void TcpConnection::ReadBytes(TlsStream::Ahead* ahead) {
   }
 }
 
+ssize_t TcpConnection::SendBytes(iovec* vectors, int count) {
+  constexpr int kFlags = MSG_DONTWAIT | MSG_NOSIGNAL;
+  if (count == 1) return send(socket_.get(), vectors->iov_base, vectors->iov_len, kFlags);
+  msghdr message{};
+  message.msg_iov = vectors;
+  message.msg_iovlen = static_cast<size_t>(count);
+  return sendmsg(socket_.get(), &message, kFlags);
+}
+
 void TcpConnection::Send() {
   Outbox* const outbox = session_.outbox();
   const size_t step = tls_ == nullptr ? kTurnBytes : TlsStream::kRecordBytes;
@@ -179,12 +190,7 @@ void TcpConnection::Send() {
     iovec vectors[kVectorsMax];
     const int count = outbox->Gather(vectors, kVectorsMax, step);
     if (count == 0) break;
-    msghdr message{};
-    message.msg_iov = vectors;
-    message.msg_iovlen = static_cast<size_t>(count);
-    const ssize_t sent = tls_ != nullptr
-                             ? tls_->Send(vectors, count)
-                             : sendmsg(socket_.get(), &message, MSG_DONTWAIT | MSG_NOSIGNAL);
+    const ssize_t sent = tls_ != nullptr ? tls_->Send(vectors, count) : SendBytes(vectors, count);
     if (sent < 0 && errno == EINTR) continue;
     if (sent < 0 && (errno == EAGAIN || errno == EWOULDBLOCK || errno == ENOBUFS)) break;
     if (sent < 0) {

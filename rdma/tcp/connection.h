@@ -101,6 +101,8 @@ class TcpConnection {
   /// `ahead`: null if the bytes are to be taken as they are.
   void ReadBytes(TlsStream::Ahead* ahead) REQUIRES(mutex_);
   void Send() REQUIRES(mutex_);
+  /// As sendmsg.
+  ssize_t SendBytes(iovec* vectors, int count) REQUIRES(mutex_);
   /// After a turn: sees to a session that broke, and tells epoll what to wait for.
   void EndTurn() REQUIRES(mutex_);
   void Own() REQUIRES(mutex_);
