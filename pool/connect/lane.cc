@@ -43,7 +43,6 @@ Status Lane::Get(NodeLink* link, rdma::QueuePair** queue_pair) {
 
   peer.connection = fabric_->connections_made.fetch_add(1, std::memory_order_relaxed) + 1;
   Status s = Connect(link, &peer);
-  if (!s.ok() && link->pace().slow()) return s;  // It is there, and its caller goes elsewhere.
   if (!s.ok()) {
     peer.back_off_nanos =
         std::clamp(2 * peer.back_off_nanos, kFirstBackOffNanos, kLastBackOffNanos);
@@ -70,9 +69,8 @@ Status Lane::Connect(NodeLink* link, Peer* peer) {
   if (!link->pace().slow() && patience < most) {
     const Deadline attempt = Deadline::After(fabric_->context.clock, patience);
     Status s = connect(attempt);
-    // Transports answer `Unavailable` for silence, too.
     if (s.ok() || !attempt.Expired()) return s;
-    if (pace->NoteLate(link)) return Status::Unavailable(link->address() + ": slow to connect");
+    pace->NoteLate(link);
   }
   return connect(fabric_->context.OperationDeadline());
 }

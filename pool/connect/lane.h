@@ -55,8 +55,8 @@ class Lane {
   explicit Lane(Fabric* fabric) : fabric_(fabric) {}
 
   Peer& PeerOf(const NodeLink& link);
-  /// To a node that becomes slow before it answers: `TimedOut`, so that its caller can go
-  /// elsewhere.
+  /// A node that does not answer in time counts as slow from then on, and is waited for: what is to
+  /// be read may be nowhere else.
   Status Connect(NodeLink* link, Peer* peer);
 
   Fabric* const fabric_;
