@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <bit>
 #include <memory>
 #include <string>
 #include <utility>
@@ -78,9 +79,9 @@ class RemoteRead : public PendingRead {
     const FragmentSet slow = lost | table_->LostOrSlow();
     const FragmentSet avoided = slow | late_;
     // What can be had in time comes first, then what was late just now, then what can be had.
-    if (avoided == lost || patient_ || !Plan(avoided).ok()) {
+    if (avoided == lost || patient_ || !Suffices(avoided) || !Plan(avoided).ok()) {
       patient_ = patient_ || avoided != lost;
-      if (slow == lost || !Plan(slow).ok()) status_ = Plan(lost);
+      if (slow == lost || !Suffices(slow) || !Plan(slow).ok()) status_ = Plan(lost);
     }
     if (status_.ok() && plan_.in_place == nullptr)
       status_ = table_->store->connections.Stream(&stream_);
@@ -96,6 +97,20 @@ class RemoteRead : public PendingRead {
     return PlanRead(*table_->store, table_->placement, table_->size, lost_ | table_->Lost(),
                     table_->damage, offset_, length_, &others)
         .ok();
+  }
+
+  /// Whether the range can be read without these and without what is damaged: a plan takes damaged
+  /// bytes before those of the nodes that it is to avoid.
+  bool Suffices(FragmentSet avoided) const {
+    if (table_->damage.fragments() == 0) [[likely]]
+      return true;
+    const Placement& placement = table_->placement;
+    const uint64_t row_bytes = placement.chunk_size * placement.redundancy.data;
+    for (uint64_t row = offset_ / row_bytes; row <= (offset_ + length_ - 1) / row_bytes; ++row) {
+      const FragmentSet without = avoided | table_->damage.InRow(row);
+      if (std::popcount(without) > placement.redundancy.parity) return false;
+    }
+    return true;
   }
 
   Status Plan(FragmentSet avoided) {

@@ -72,6 +72,24 @@ TEST(SlowReadCaseTest, AReadThatIsLateIsDecodedFromOtherFragments) {
       6));
 }
 
+TEST(SlowReadCaseTest, ASlowCopyIsReadWhereTheOtherOneIsDamaged) {
+  Tell(
+      [](Scheduler* scheduler, Case* c) {
+        constexpr size_t kKeys = 100;
+        OwnedDatabase owner(scheduler, c, PatientOptions(c, "rep(2)"));
+        owner.WriteTables(kKeys);
+        const std::vector<size_t> nodes = c->NodesOf(FragmentsOfTables);
+        c->Expect(nodes.size() == 2, "there is more than one table");
+        const size_t slow = scheduler->Uniform(2);
+        SetSlowness(c, nodes[slow], kSlow / 4);
+        owner.Get(0, kKeys);
+        c->Damage(nodes[1 - slow], 50, FragmentsOfTables);
+        owner.Check(kKeys);
+        return std::to_string(scheduler->steps());
+      },
+      4);
+}
+
 /// Reads by all ways, of which some are late, while others are under way: without checksums, so
 /// that bytes that do not belong there show.
 void ReadEverything(Scheduler* scheduler, Case* c, OwnedDatabase* owner, size_t keys) {
