@@ -1,12 +1,11 @@
-// Goal: whatever concurrent clients are answered, while nodes die and come back and one owner takes
-// the database over from the other, can be explained by an order of their operations that respects
-// time: each key is linearizable, and batches and reads of several keys are strictly serializable,
-// which includes snapshot isolation. So are the reads of followers that ask for what is
-// acknowledged, together with the writes.
-// Method: clients put, delete and batch values that are never written twice, and read them by Get,
-// MultiGet, snapshots and iterators. They write down when each call was made and when it returned;
-// a write that failed may take effect at any later time. A checker that is not ours, porcupine,
-// judges that (tests/history/checker).
+// Goal: whatever concurrent clients are answered, while nodes die and come back, or pause and go
+// on, and one owner takes the database over from the other, can be explained by an order of their
+// operations that respects time: each key is linearizable, and batches and reads of several keys
+// are strictly serializable, which includes snapshot isolation. So are the reads of followers that
+// ask for what is acknowledged, together with the writes. Method: clients put, delete and batch
+// values that are never written twice, and read them by Get, MultiGet, snapshots and iterators.
+// They write down when each call was made and when it returned; a write that failed may take effect
+// at any later time. A checker that is not ours, porcupine, judges that (tests/history/checker).
 
 #include "tests/support/model/history.h"
 
@@ -61,8 +60,9 @@ class HistoryTest : public testing::TestWithParam<Scenario> {
   /// Clients on a database whose tables lie on processes of their own. Pauses bound how long a
   /// history gets where the test waits for something other than operations.
   void Start(int readers = 0, int followers = 0,
-             std::chrono::microseconds longest_pause = HistoryOptions().longest_pause) {
-    nodes_ = std::make_unique<MemnodeProcesses>(4);
+             std::chrono::microseconds longest_pause = HistoryOptions().longest_pause,
+             const char* scheme = "shm") {
+    nodes_ = std::make_unique<MemnodeProcesses>(4, MemnodeProcessOptions{.scheme = scheme});
     ASSERT_NO_FATAL_FAILURE(Open());
     std::vector<std::shared_ptr<DB>> following;
     for (int i = 0; i < followers; ++i) {
@@ -243,6 +243,47 @@ TEST_P(HistoryTest, OwnersTakeOverWhileNodesAreKilled) {
     ASSERT_NO_FATAL_FAILURE(TakeOver());
     if (!(*nodes_)[victim].running()) (*nodes_)[victim].Start();
     ASSERT_TRUE(Eventually([&] { return NodeOf(victim) != kNoNode; }));
+    ASSERT_NO_FATAL_FAILURE(AwaitRepair());
+  }
+  ASSERT_NO_FATAL_FAILURE(StopAndCheck());
+}
+
+// Over tcp all that is sent to a node waits while its process is stopped.
+TEST_P(HistoryTest, NodesPauseAndGoOn) {
+  ASSERT_NO_FATAL_FAILURE(
+      Start(/*readers=*/2, /*followers=*/0, std::chrono::milliseconds(10), "tcp"));
+  for (int round = 0; round < 4 && !HasFailure(); ++round) {
+    ASSERT_NO_FATAL_FAILURE(run_->AwaitOperations(Scaled(500)));
+    const size_t victim = random_.Uniform(nodes_->size());
+    (*nodes_)[victim].Pause();
+    ASSERT_NO_FATAL_FAILURE(run_->AwaitOperations(Scaled(300 + random_.Uniform(1500))));
+    // Owners that are replaced have writes there, which wait with the others.
+    if (random_.OneIn(2)) {
+      ASSERT_NO_FATAL_FAILURE(TakeOver());
+      ASSERT_NO_FATAL_FAILURE(run_->AwaitOperations(Scaled(200)));
+    }
+    (*nodes_)[victim].Resume();
+    ASSERT_TRUE(Eventually([&] {
+      const NodeId node = NodeOf(victim);
+      return node != kNoNode && pool_->client()->prompt(node);
+    }));
+    // The redundancy takes the loss of one node at a time, and an opening does without those that
+    // are silent.
+    ASSERT_NO_FATAL_FAILURE(AwaitRepair());
+  }
+  ASSERT_NO_FATAL_FAILURE(StopAndCheck());
+}
+
+TEST_P(HistoryTest, FollowersReadWhileNodesPause) {
+  ASSERT_NO_FATAL_FAILURE(
+      Start(/*readers=*/0, /*followers=*/3, std::chrono::milliseconds(5), "tcp"));
+  for (int round = 0; round < 4 && !HasFailure(); ++round) {
+    ASSERT_NO_FATAL_FAILURE(run_->AwaitOperations(Scaled(500)));
+    const size_t victim = random_.Uniform(nodes_->size());
+    (*nodes_)[victim].Pause();
+    ASSERT_NO_FATAL_FAILURE(run_->AwaitOperations(Scaled(200 + random_.Uniform(500))));
+    (*nodes_)[victim].Resume();
+    ASSERT_TRUE(Eventually([&] { return pool_->client()->prompt(NodeOf(victim)); }));
     ASSERT_NO_FATAL_FAILURE(AwaitRepair());
   }
   ASSERT_NO_FATAL_FAILURE(StopAndCheck());
