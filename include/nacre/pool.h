@@ -58,10 +58,14 @@ struct PoolOptions {
 ///                       none), and a file by which all processes of this host that name it share
 ///                       these ports (none: each process has them to itself)
 ///     io_threads        tcp: threads of this process that serve sockets, 1 to 256 (1)
+///     spin_us           tcp: microseconds for which a thread looks for a reply before it sleeps,
+///                       as long as other threads leave it the processor (50)
+///     io_spin_us        tcp: the same for the threads that serve sockets (0)
 ///     timeout_ms        tcp, verbs: a peer that is silent for so long while something is awaited
 ///                       of it is given up (5000); adapters may take up to four times as long
-///     tls               tcp: 1 encrypts control messages (not the data) with TLS 1.3, keyed by the
-///                       pool's secret, which there must be; the nodes have to do the same (0)
+///     tls               tcp: 1 encrypts control messages (not the data), `all` everything, with
+///                       TLS 1.3, keyed by the pool's secret, which there must be; the nodes have
+///                       to do the same (0)
 ///     device, port      verbs: name and port of the RDMA device (the first with an active port)
 ///     gid               verbs: index in the port's GID table (as the kernel routes to the peer)
 ///     piece_mib         verbs: register memory in pieces of at most so much, a power of two (0: as
