@@ -40,6 +40,7 @@ static void TestErrors(void) {
 static void TestOptions(void) {
   nacre_options_t* set = nacre_options_create();
   CHECK_OPTION(allow_degraded_writes, 1);
+  CHECK_OPTION(allow_narrow_writes, 0);
   CHECK_OPTION(compaction, nacre_compaction_compute);
   CHECK_OPTION(near_data_flush, nacre_near_data_flush_off);
   CHECK_OPTION(scrub_bytes_per_second, 1);
@@ -73,6 +74,9 @@ static void TestOptions(void) {
   CHECK_OPTION(max_queue_pairs_per_node, 9);
   CHECK_OPTION(repair_bytes_per_second, 4);
   CHECK_OPTION(operation_timeout_ms, 1234);
+  CHECK_OPTION(slow_node_patience_min_ms, 17);
+  CHECK_OPTION(slow_node_patience_max_ms, 170);
+  CHECK_OPTION(hedged_reads_percent, 9);
   CHECK_OPTION(max_log_file_size, 1 << 20);
   CHECK_OPTION(log_file_time_to_roll, 60);
   CHECK_OPTION(keep_log_file_num, 3);
