@@ -530,8 +530,7 @@ class ToolTest(unittest.TestCase):
         left = []
         for process in pathlib.Path("/proc").glob("[0-9]*/cmdline"):
             with contextlib.suppress(OSError):
-                if str(self.path).encode() in process.read_bytes():
-                    left.append(process)
+                left += [process] if str(self.path).encode() in process.read_bytes() else []
         self.assertEqual([], left)
 
     def test_whole_table(self):
