@@ -46,6 +46,8 @@ HOT_NODE_SIZE = "256MiB"
 HOT_BENCHMARK = "readrandom"
 HOT_READS = 200_000
 MIXED = "readrandomwriterandom"
+PING_PONG = "bare ping-pong over tcp"
+WRITERS = (1, 8, 64)
 BINARY = "db_bench"
 
 
@@ -80,6 +82,14 @@ class Measured:
 Reports = dict[str, Measured | float]  # Of a hot table: reads a second.
 HOT_ONE = HotTable("hot table of one replica", "rep(1)")
 HOT_THREE = HotTable("hot table of three replicas", "rep(3)")
+
+
+def writers_name(threads: int) -> str:
+    return f"Put over tcp, {threads} threads"
+
+
+MICROBENCHMARKS = {PING_PONG: "BM_BarePingPongOverTcp/sockets:1/real_time"} | {
+    writers_name(threads): f"BM_PutOverTcp/real_time/threads:{threads}" for threads in WRITERS}
 
 
 def name_of(redundancy: str, what: str, before: bool) -> str:
@@ -141,6 +151,19 @@ def rows_of(redundancy: str, before: bool) -> Iterator[Row]:
                   RATIO_AT_MOST, "none lost")
 
 
+def rows_of_writers() -> Iterator[Row]:
+    alone = writers_name(1)
+    yield Row("logged Put over tcp, 1 thread: p50", "us",
+              lambda _, micros: (micros[alone]["p50_us"], micros[PING_PONG]["p50_us"]),
+              (alone, PING_PONG), 1.3, RATIO_AT_MOST, PING_PONG)
+    for threads in WRITERS[1:]:
+        name = writers_name(threads)
+        yield Row(f"logged Puts over tcp, {threads} threads", "ops/s",
+                  lambda _, micros, name=name: (micros[name]["items_per_second"],
+                                                micros[alone]["items_per_second"]),
+                  (name, alone), None, RATIO_AT_LEAST, "1 thread")
+
+
 def rows_beside_before(redundancy: str) -> Iterator[Row]:
     now, then = (name_of(redundancy, "well", before) for before in (False, True))
     yield Row(f"{redundancy}, all well: operations", "ops/s",
@@ -159,6 +182,7 @@ def rows(with_before: bool) -> tuple[Row, ...]:
         f"{COPIES}, hot table, {HOT_READERS} reader processes: {HOT_BENCHMARK}", "ops/s",
         lambda reports, _: (reports[HOT_THREE.name], reports[HOT_ONE.name]),
         (HOT_THREE.name, HOT_ONE.name), 2.5, RATIO_AT_LEAST, "one replica"))
+    result += rows_of_writers()
     if with_before:
         result += [row for redundancy in (CODED, COPIES) for row in rows_of(redundancy, True)]
         result += [row for redundancy in (CODED, COPIES) for row in rows_beside_before(redundancy)]
@@ -204,6 +228,7 @@ def read_benchmark(path: pathlib.Path, title: str) -> dict:
 
 class Bench(rounds.Bench):
     before: Optional[pathlib.Path] = None
+    micro_binary = "micro_db"
 
     def __init__(self, *arguments):
         super().__init__(*arguments)
@@ -215,8 +240,12 @@ class Bench(rounds.Bench):
                            for i, operation in enumerate(("Put", "Get"))}
                 for run in RUNS if run.name in self.longest}
 
+    def micro(self, name: str, number: int) -> dict:
+        """One of MICROBENCHMARKS."""
+        return self.micro_result(MICROBENCHMARKS[name], number)
+
     def check_binaries(self) -> None:
-        for binary in (BINARY, "nacre-memnode"):
+        for binary in (BINARY, "nacre-memnode", self.micro_binary):
             if not (self.binaries / binary).exists():
                 raise CompareError(f"there is no {self.binaries / binary}")
 
@@ -318,7 +347,7 @@ class Bench(rounds.Bench):
 def run(options: argparse.Namespace, progress_of: Callable) -> None:
     Bench.before = options.before
     all_rows = rows(options.before is not None)
-    table = rounds.Table("tails", "nacre", all_rows, RUNS, (), "tails.png",
+    table = rounds.Table("tails", "nacre", all_rows, RUNS, tuple(MICROBENCHMARKS), "tails.png",
                          "The longest operations while nodes are slow, in milliseconds")
     chosen = select_among(all_rows, options.only)
     plotted = not options.no_plot and any(isinstance(what, Run) for what in table.needed(chosen))
@@ -330,7 +359,9 @@ def run(options: argparse.Namespace, progress_of: Callable) -> None:
                f"nic model (`tcp.rtt_us={SLOW_MICROS}`), for all its one-sided operations. "
                f"Hot table: {HOT_KEYS:,} values of {HOT_VALUE_BYTES:,} B over shm behind the nic "
                f"model (`{HOT_PORT}`), its ports shared by the {HOT_READERS} processes, "
-               f"which follow the database. Medians of {options.rounds} rounds.")
+               "which follow the database. Logged Puts over tcp: of 400 B to three nodes, the "
+               "ping-pong of as many bytes over one blocking socket (`micro_db`). "
+               f"Medians of {options.rounds} rounds.")
 
     def draw(bench: Bench, about: str, file: str) -> None:
         import plot  # Needs matplotlib.

@@ -88,7 +88,13 @@ void BM_PutOverTcp(benchmark::State& state) {
   }
   state.SetItemsProcessed(state.iterations());
 }
-BENCHMARK(BM_PutOverTcp)->Setup(OpenPlain)->Teardown(Close)->Threads(1)->Threads(64)->UseRealTime();
+BENCHMARK(BM_PutOverTcp)
+    ->Setup(OpenPlain)
+    ->Teardown(Close)
+    ->Threads(1)
+    ->Threads(8)
+    ->Threads(64)
+    ->UseRealTime();
 BENCHMARK(BM_PutOverTcp)
     ->Name("BM_PutOverTcpEncrypted")
     ->Setup(OpenEncrypted)

@@ -180,7 +180,7 @@ std::vector<std::string> Tell(const Telling& tell, const ClusterOptions& options
   RunSeeds(1, seeds, scenario, {}, [&](const Outcome& outcome) {
     EXPECT_TRUE(outcome.passed) << "seed " << outcome.seed << ": " << outcome.failure;
     summaries.push_back(outcome.summary);
-    return true;
+    return outcome.passed;
   });
   return summaries;
 }
