@@ -14,6 +14,7 @@ DatabaseParts::DatabaseParts(DB* db, const Options& options, const std::string& 
       generations(
           &state, &write_controller,
           std::make_shared<MemTableBlocks>(
+              context.client->threads(),
               options.write_buffer_size * static_cast<size_t>(options.max_write_buffer_number - 1),
               options.write_buffer_size * static_cast<size_t>(options.max_write_buffer_number)),
           recovered.last_sequence),

@@ -196,6 +196,7 @@ void DBImpl::StartThreads() {
       .flush_log = [this] { parts_.flushes.FlushWritten(); },
       .settle_writes = [this] { parts_.writes.Settle().IgnoreError(); }});
   parts_.redundancy_keeper->Start();
+  parts_.generations.JoinShare();
   index_thread_ = Thread("nacre-indexes", [this] { LoadIndexes(); });
 }
 

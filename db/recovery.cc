@@ -83,6 +83,9 @@ Status Recovery::PlaceExtents(const pool::DatabaseLease& lease, ManifestState* s
   for (const auto& [node, slabs] : lease.slabs) {
     NACRE_RETURN_IF_ERROR(context_.space.Restore(node, slabs, live[node]));
   }
+  if (context_.options.home_nodes) {
+    context_.space.SettleOn(context_.redundancy.Widest().fragments());
+  }
   if (degraded > 0) {
     Log(context_.options.info_log, LogLevel::kWarn,
         "{}: of {} of {} tables fragments are lost with nodes that are no longer there",

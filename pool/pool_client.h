@@ -8,10 +8,12 @@
 #include <vector>
 
 #include "nacre/status.h"
+#include "pool/background.h"
 #include "pool/connect/client_context.h"
 #include "rdma/transport.h"
 #include "table/format/placement.h"
 #include "util/clock.h"
+#include "util/threads/periodic_task.h"
 #include "util/uri.h"
 
 namespace nacre::pool {
@@ -46,6 +48,11 @@ class PoolClient {
   Databases* databases() const { return databases_.get(); }   ///< pool/databases.h
   PointSessions* point_sessions() const { return sessions_.get(); }  ///< For PointReaders.
 
+  TaskThreads* threads() { return &background_.threads; }
+  /// Where a periodic task of a database works: on one of Background's executors.
+  PeriodicTask::Where PeriodicOn(const std::unique_ptr<Executor> Background::*executor) {
+    return {&background_.threads, (background_.*executor).get()};
+  }
   rdma::Device* device() const;
   Clock* clock() const;
   const PoolClientOptions& options() const;
@@ -110,6 +117,7 @@ class PoolClient {
   int CountDomains(const std::function<bool(NodeId)>& counts) const;
 
   const std::string scheme_;
+  Background background_;           ///< Ends last.
   std::unique_ptr<Fabric> fabric_;  ///< Ends after those that use it.
   std::unique_ptr<NodeRequests> requests_;
   std::unique_ptr<Databases> databases_;

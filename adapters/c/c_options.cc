@@ -118,6 +118,46 @@ void nacre_options_set_statistics(nacre_options_t* options, const nacre_statisti
   options->rep.statistics = statistics->rep;
 }
 
+nacre_write_buffer_manager_t* nacre_write_buffer_manager_create(size_t buffer_size,
+                                                                unsigned char allow_stall) {
+  return new nacre_write_buffer_manager_t{
+      std::make_shared<nacre::WriteBufferManager>(buffer_size, allow_stall != 0)};
+}
+
+void nacre_write_buffer_manager_destroy(nacre_write_buffer_manager_t* manager) { Destroy(manager); }
+
+unsigned char nacre_write_buffer_manager_enabled(const nacre_write_buffer_manager_t* manager) {
+  return manager->rep->enabled();
+}
+
+size_t nacre_write_buffer_manager_memory_usage(const nacre_write_buffer_manager_t* manager) {
+  return manager->rep->memory_usage();
+}
+
+size_t nacre_write_buffer_manager_mutable_memtable_memory_usage(
+    const nacre_write_buffer_manager_t* manager) {
+  return manager->rep->mutable_memtable_memory_usage();
+}
+
+size_t nacre_write_buffer_manager_buffer_size(const nacre_write_buffer_manager_t* manager) {
+  return manager->rep->buffer_size();
+}
+
+void nacre_write_buffer_manager_set_buffer_size(nacre_write_buffer_manager_t* manager,
+                                                size_t new_size) {
+  manager->rep->SetBufferSize(new_size);
+}
+
+void nacre_write_buffer_manager_set_allow_stall(nacre_write_buffer_manager_t* manager,
+                                                unsigned char allow_stall) {
+  manager->rep->SetAllowStall(allow_stall != 0);
+}
+
+void nacre_options_set_write_buffer_manager(nacre_options_t* options,
+                                            const nacre_write_buffer_manager_t* manager) {
+  options->rep.write_buffer_manager = manager == nullptr ? nullptr : manager->rep;
+}
+
 void nacre_options_set_compaction(nacre_options_t* options, int value) {
   Choose(options, "compaction", &nacre::Options::compaction, value, nacre_compaction_compute);
 }
@@ -183,6 +223,8 @@ NACRE_C_OPTION(uint64_t, delayed_write_rate, delayed_write_rate)
 NACRE_C_OPTION(Boolean, disable_auto_compactions, disable_auto_compactions)
 NACRE_C_OPTION(int, max_background_jobs, max_background_jobs)
 NACRE_C_OPTION(uint32_t, max_subcompactions, max_subcompactions)
+NACRE_C_OPTION(Boolean, home_nodes, home_nodes)
+NACRE_C_OPTION(size_t, db_write_buffer_size, db_write_buffer_size)
 NACRE_C_OPTION(size_t, slab_size, slab_size)
 NACRE_C_OPTION(size_t, chunk_size, chunk_size)
 NACRE_C_OPTION(int, max_queue_pairs_per_node, max_queue_pairs_per_node)

@@ -18,6 +18,7 @@
 #include "nacre/slice_transform.h"
 #include "nacre/statistics.h"
 #include "nacre/status.h"
+#include "nacre/write_buffer_manager.h"
 
 // What stands behind the opaque types of nacre/c.h. Each owns what it holds, unless something else
 // is said.
@@ -94,6 +95,10 @@ struct nacre_column_family_handle_t {
 
 struct nacre_statistics_t {
   std::shared_ptr<nacre::Statistics> rep;
+};
+
+struct nacre_write_buffer_manager_t {
+  std::shared_ptr<nacre::WriteBufferManager> rep;
 };
 
 struct nacre_comparator_t {

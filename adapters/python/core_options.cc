@@ -143,6 +143,8 @@ const Setters& DatabaseSetters() {
       {"delayed_write_rate", Plain(&Options::delayed_write_rate)},
       {"max_background_jobs", Plain(&Options::max_background_jobs)},
       {"max_subcompactions", Plain(&Options::max_subcompactions)},
+      {"db_write_buffer_size", Plain(&Options::db_write_buffer_size)},
+      {"home_nodes", Plain(&Options::home_nodes)},
       {"slab_size", Plain(&Options::slab_size)},
       {"chunk_size", Plain(&Options::chunk_size)},
       {"max_queue_pairs_per_node", Plain(&Options::max_queue_pairs_per_node)},

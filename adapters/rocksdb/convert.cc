@@ -114,6 +114,7 @@ rocksdb::Status ToNacre(const rocksdb::DBOptions& options, nacre::DBOptions* res
   result->create_missing_column_families = options.create_missing_column_families;
   result->error_if_exists = options.error_if_exists;
   result->manual_wal_flush = options.manual_wal_flush;
+  result->db_write_buffer_size = options.db_write_buffer_size;
   result->delayed_write_rate = options.delayed_write_rate;
   result->max_background_jobs = options.max_background_jobs;
   result->max_subcompactions = std::max(options.max_subcompactions, 1U);  // As RocksDB takes 0.

@@ -20,6 +20,7 @@ constexpr std::string_view kUsedOfDatabases[] = {
     "best_efforts_recovery",
     "create_if_missing",
     "create_missing_column_families",
+    "db_write_buffer_size",
     "delayed_write_rate",
     "error_if_exists",
     "manual_wal_flush",

@@ -19,7 +19,6 @@ FileSpace::FileSpace(std::shared_ptr<Pool> pool, pool::PoolClient* client,
     : pool_(std::move(pool)),
       client_(client),
       redundancy_(redundancy),
-      executor_(NewThreadPool(1, "rocksfs-space")),
       // A writer has no more requests under way than one node takes.
       connections_(client->fabric(), /*nodes_at_once=*/1) {}
 
@@ -40,9 +39,8 @@ Status FileSpace::Open(std::shared_ptr<Pool> pool, const std::string& name,
           ->Open(name, {.create_if_missing = true, .error_if_exists = true}, &lease)
           .WithContext("files of " + name));
   made->database_id_ = lease.database_id;
-  made->space_ = std::make_unique<pool::SpaceAllocator>(made->client_, lease.database_id,
-                                                        made->client_->options().slab_bytes,
-                                                        kChunkBytes, made->executor_.get());
+  made->space_ = std::make_unique<pool::SpaceAllocator>(
+      made->client_, lease.database_id, made->client_->options().slab_bytes, kChunkBytes);
   *space = std::move(made);
   return Status::OK();
 }

@@ -13,7 +13,6 @@
 #include "pool/space/space_allocator.h"
 #include "table/format/placement.h"
 #include "table/format/redundancy.h"
-#include "util/threads/executor.h"
 
 namespace nacre::rocksfs {
 
@@ -63,7 +62,6 @@ class FileSpace {
   pool::PoolClient* const client_;
   const Redundancy redundancy_;
   uint64_t database_id_ = 0;  ///< 0: none is open.
-  const std::unique_ptr<Executor> executor_;
   std::unique_ptr<pool::SpaceAllocator> space_;
   pool::ConnectionPool connections_;
 };

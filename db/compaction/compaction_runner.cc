@@ -23,7 +23,8 @@ CompactionRunner::CompactionRunner(DatabaseContext* context, DatabaseState* stat
       committer_(committer),
       controller_(controller),
       ranges_(context, state),
-      executor_(NewThreadPool(context->live.most_compactions(), "nacre-compact")) {}
+      executor_(context->client->threads()->NewExecutor(context->live.most_compactions(),
+                                                        "nacre-compact")) {}
 
 void CompactionRunner::Schedule() {
   state_->mutex.AssertHeld();

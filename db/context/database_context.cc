@@ -23,8 +23,7 @@ DatabaseContext::DatabaseContext(DB* db, const Options& given_options,
       database_id(claim.database_id),
       epoch(claim.epoch),
       slab_bytes(given_slab_bytes),
-      lease_executor(NewThreadPool(1, "nacre-lease")),
-      space(client, database_id, slab_bytes, options.chunk_size, lease_executor.get()),
+      space(client, database_id, slab_bytes, options.chunk_size),
       store(client, pool::LocalMemory()),
       record_cache(RecordCache::Make(options.record_cache_size, options.statistics.get())),
       point_tiers({.name = name,
@@ -33,7 +32,7 @@ DatabaseContext::DatabaseContext(DB* db, const Options& given_options,
                    .tables = std::move(tables)}),
       next_table_id(first_table_id),
       tables_begun(client),
-      events(db, name, options.listeners) {}
+      events(client->threads(), db, name, options.listeners) {}
 
 Status DatabaseContext::ExplainFailure(Status failure) {
   if (failure.IsFenced()) events.Fenced(failure);

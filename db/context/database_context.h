@@ -27,7 +27,6 @@
 #include "util/clock.h"
 #include "util/codes/bloom.h"
 #include "util/threads/epoch.h"
-#include "util/threads/executor.h"
 
 namespace nacre {
 
@@ -79,7 +78,6 @@ struct DatabaseContext {
   const uint64_t epoch;  ///< This owner's; no earlier one had it.
   const uint64_t slab_bytes;
 
-  const std::unique_ptr<Executor> lease_executor;
   pool::SpaceAllocator space;
   pool::TableStore store;
   const std::unique_ptr<RecordCache> record_cache;  ///< Null: there is none.

@@ -41,9 +41,9 @@ class Executors {
               const std::map<NodeId, uint64_t>& local_bytes, const std::vector<NodeId>& tried,
               Choice choice = Choice::kNear) EXCLUDES(mutex_);
   void Leave(NodeId executor) EXCLUDES(mutex_);
-  /// How many threads for jobs the nodes have that run none of this database's. Asks a node that
-  /// has started since the last call, and takes it for one with a single thread if it does not
-  /// answer.
+  /// How many threads for jobs the nodes (those at home, if there is one) have that run none of
+  /// this database's. Asks a node that has started since the last call, and takes it for one with a
+  /// single thread if it does not answer.
   uint64_t IdleWorkers(pool::PoolClient* client, const pool::SpaceAllocator& space)
       EXCLUDES(mutex_);
 

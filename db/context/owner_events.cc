@@ -45,10 +45,10 @@ CompactionJobInfo InfoOf(const Compaction& compaction, uint64_t job, bool move) 
 
 }  // namespace
 
-OwnerEvents::OwnerEvents(DB* db, std::string name,
+OwnerEvents::OwnerEvents(TaskThreads* threads, DB* db, std::string name,
                          std::vector<std::shared_ptr<EventListener>> listeners)
     : db_(db), name_(std::move(name)), listeners_(std::move(listeners)) {
-  if (listens()) executor_ = NewThreadPool(1, "nacre-events");
+  if (listens()) executor_ = threads->NewExecutor(1, "nacre-events");
 }
 
 void OwnerEvents::Post(EventWeight weight, Event event) {

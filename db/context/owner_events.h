@@ -18,6 +18,7 @@
 #include "pool/pool_client.h"
 #include "util/mutex.h"
 #include "util/threads/executor.h"
+#include "util/threads/task_threads.h"
 
 namespace nacre {
 
@@ -29,7 +30,8 @@ namespace nacre {
 /// Thread safety: all methods may be called from many threads at once.
 class OwnerEvents {
  public:
-  OwnerEvents(DB* db, std::string name, std::vector<std::shared_ptr<EventListener>> listeners);
+  OwnerEvents(TaskThreads* threads, DB* db, std::string name,
+              std::vector<std::shared_ptr<EventListener>> listeners);
 
   bool listens() const { return !listeners_.empty(); }
   /// Events that the listeners were too slow for, and were not told of.

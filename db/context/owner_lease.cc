@@ -26,8 +26,8 @@ uint64_t Nanos(std::chrono::nanoseconds duration) {
 Status OwnerLease::Start() {
   NACRE_RETURN_IF_ERROR(Await());
   // Reads ask for themselves once the lease has run out, and are told why.
-  thread_.Start("nacre-owner", kPeriod, PeriodicThread::Begin::kWithRest,
-                [this] { Renew().IgnoreError(); });
+  task_.Start(client_->PeriodicOn(&pool::Background::leases), "nacre-owner", kPeriod,
+              PeriodicTask::Begin::kWithRest, [this] { Renew().IgnoreError(); });
   return Status::OK();
 }
 

@@ -7,7 +7,7 @@
 #include "nacre/status.h"
 #include "pool/pool_client.h"
 #include "util/clock.h"
-#include "util/threads/periodic_thread.h"
+#include "util/threads/periodic_task.h"
 
 namespace nacre {
 
@@ -34,7 +34,7 @@ class OwnerLease {
 
   /// Has the first lease when this returns OK.
   Status Start();
-  void Stop() { thread_.Stop(); }
+  void Stop() { task_.Stop(); }
 
   /// OK as long as the lease lasts, and when it could be renewed; else `Fenced`, or `Unavailable`
   /// naming nodes. Three relaxed loads and a coarse clock as a rule.
@@ -71,7 +71,7 @@ class OwnerLease {
   /// thread that extends the lease reads this afterwards, one that ends it has set this before.
   std::atomic<bool> fenced_{false};
   std::atomic<uint64_t> waiting_since_nanos_{0};  ///< 0: no read waits for a lease.
-  PeriodicThread thread_;
+  PeriodicTask task_;
 };
 
 }  // namespace nacre

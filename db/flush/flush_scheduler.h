@@ -50,7 +50,7 @@ class FlushScheduler {
         headroom_(owners.headroom),
         compactions_(owners.compactions),
         flusher_(owners.context, owners.state, owners.generations, owners.writes, owners.headroom),
-        executor_(NewThreadPool(1, "nacre-flush")) {}
+        executor_(owners.context->client->threads()->NewExecutor(1, "nacre-flush")) {}
   FlushScheduler(const FlushScheduler&) = delete;
   FlushScheduler& operator=(const FlushScheduler&) = delete;
 

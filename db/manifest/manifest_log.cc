@@ -55,7 +55,9 @@ Status ManifestLog::Create(const ManifestLogOptions& options, ManifestState init
     NACRE_RETURN_IF_ERROR(made->RenewLocked({}, nullptr));
     made->counters_.renewals = 0;
   }
-  made->thread_ = Thread("nacre-manifest", [log_made = made.get()] { log_made->Run(); });
+  made->task_.Start(options.client->PeriodicOn(&pool::Background::manifests), "nacre-manifest",
+                    options.image_interval, PeriodicTask::Begin::kWithRest,
+                    [log_made = made.get()]() noexcept { log_made->Look(); });
   *log = std::move(made);
   return Status::OK();
 }
@@ -67,11 +69,10 @@ void ManifestLog::Close() {
     MutexLock lock(&mutex_);
     if (closing_) return;
     closing_ = true;
-    wake_.SignalAll();
   }
-  if (!thread_.joinable()) return;  // Create failed.
-  thread_.Join();
+  task_.Stop();
   MutexLock lock(&mutex_);
+  if (writer_ == nullptr) return;  // Create failed.
   AwaitRenewal();
   if (!broken_.ok() || !fenced_.ok()) return;
   if (const Status s = UpdateImagesLocked(); !s.ok()) {
@@ -79,21 +80,17 @@ void ManifestLog::Close() {
   }
 }
 
-void ManifestLog::Run() {
+void ManifestLog::Look() {
   MutexLock lock(&mutex_);
-  while (!closing_) {
-    // The signal may have come before this thread sleeps.
-    if (!RenewalIsDue()) wake_.WaitFor(options_.image_interval);
-    if (closing_ || !broken_.ok() || !fenced_.ok()) continue;
-    if (const Status s = UpdateImagesLocked(); !s.ok()) {
-      Log(options_.log, LogLevel::kWarn, "manifest: no image update: {}", s.ToString());
-    }
-    if (closing_ || !RenewalIsDue()) continue;
-    const std::chrono::nanoseconds pause = options_.image_interval;
-    next_renewal_nanos_ = options_.clock->NowNanos() + static_cast<uint64_t>(pause.count());
-    if (const Status s = RenewLocked({}, nullptr); !s.ok()) {
-      Log(options_.log, LogLevel::kWarn, "manifest: not renewed yet: {}", s.ToString());
-    }
+  if (closing_ || !Usable().ok()) return;
+  if (const Status s = UpdateImagesLocked(); !s.ok()) {
+    Log(options_.log, LogLevel::kWarn, "manifest: no image update: {}", s.ToString());
+  }
+  if (closing_ || !RenewalIsDue()) return;
+  const std::chrono::nanoseconds pause = options_.image_interval;
+  next_renewal_nanos_ = options_.clock->NowNanos() + static_cast<uint64_t>(pause.count());
+  if (const Status s = RenewLocked({}, nullptr); !s.ok()) {
+    Log(options_.log, LogLevel::kWarn, "manifest: not renewed yet: {}", s.ToString());
   }
 }
 
@@ -146,7 +143,7 @@ Status ManifestLog::Commit(ManifestEdit* edit) {
   if (!written.ok()) FreeRetired();
   if (edit->version - image_version_ >= options_.image_edits || writer_->half_full() ||
       RenewalIsDue()) {
-    wake_.Signal();
+    task_.Wake();
   }
   return Status::OK();
 }

@@ -19,7 +19,7 @@
 #include "table/format/placement.h"
 #include "util/clock.h"
 #include "util/mutex.h"
-#include "util/threads/thread.h"
+#include "util/threads/periodic_task.h"
 
 namespace nacre {
 
@@ -29,7 +29,7 @@ inline bool MayBeDurable(const Status& failure) {
   return failure.IsTimedOut() || failure.IsFenced();
 }
 
-/// What a manifest needs of its database. Committing and renewing threads and the log's own thread
+/// What a manifest needs of its database. Committing and renewing threads and the log's own task
 /// call it, PublishRoot with the log's mutex held, so it must never call the log.
 class ManifestSpace {
  public:
@@ -82,7 +82,7 @@ struct ManifestPlace {
 /// A renewal writes the image as it was at one moment, while commits go on in the manifest that
 /// there is; image updates bring the new replicas up to the latest edit, and only the last of
 /// these, if it is needed, and the setting of the root keep commits waiting. A manifest whose image
-/// is about to outgrow its place is renewed by the log's thread. Commits wait for a renewal only if
+/// is about to outgrow its place is renewed by the log's task. Commits wait for a renewal only if
 /// they need it: a replica is lost, or there is no room in any other way.
 ///
 /// Invariant: an edit whose Commit answered OK is on all replicas that the root names, in the ring
@@ -174,7 +174,7 @@ class ManifestLog {
   ManifestLog(const ManifestLogOptions& options, ManifestState initial,
               std::unique_ptr<ManifestSlots> slots, ManifestSpace* space);
 
-  void Run() EXCLUDES(mutex_);
+  void Look() EXCLUDES(mutex_);
   Status Usable() const REQUIRES(mutex_);
   /// Slots that items may still take.
   uint64_t FreeSlots() const REQUIRES(mutex_);
@@ -214,7 +214,6 @@ class ManifestLog {
   const ManifestLogOptions options_;
   ManifestSpace* const space_;
   mutable Mutex mutex_;
-  CondVar wake_{&mutex_};  ///< Wakes the thread.
   CondVar idle_{&mutex_};  ///< An image update or a renewal has ended, or an edit's doubtful fate.
   ManifestState state_ GUARDED_BY(mutex_);
   std::unique_ptr<ManifestSlots> slots_ GUARDED_BY(mutex_);
@@ -226,7 +225,7 @@ class ManifestLog {
   bool sending_ GUARDED_BY(mutex_) = false;
   bool renewing_ GUARDED_BY(mutex_) = false;
   bool in_doubt_ GUARDED_BY(mutex_) = false;            ///< An edit is; others wait.
-  uint64_t next_renewal_nanos_ GUARDED_BY(mutex_) = 0;  ///< The thread renews no earlier than this.
+  uint64_t next_renewal_nanos_ GUARDED_BY(mutex_) = 0;  ///< The task renews no earlier than this.
   /// The replicas' images are not what they should be: no update can be sent to them.
   bool images_lost_ GUARDED_BY(mutex_) = false;
   Status broken_ GUARDED_BY(mutex_);  ///< Why commits fail until Renew succeeds.
@@ -236,7 +235,7 @@ class ManifestLog {
   std::vector<Retired> current_ GUARDED_BY(mutex_);  ///< Replicas of writer_.
   bool closing_ GUARDED_BY(mutex_) = false;
   ManifestCounters counters_ GUARDED_BY(mutex_);
-  Thread thread_;
+  PeriodicTask task_;
 };
 
 }  // namespace nacre

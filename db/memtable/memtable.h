@@ -11,6 +11,7 @@
 #include "db/memtable/key_index.h"
 #include "db/memtable/memtable_entry.h"
 #include "db/memtable/range_tombstone_list.h"
+#include "db/memtable/write_buffer_share.h"
 #include "nacre/comparator.h"
 #include "nacre/slice.h"
 #include "table/format/internal_key.h"
@@ -133,6 +134,12 @@ class MemTable {
   uint64_t generation() const { return generation_; }
   /// Bytes taken in chunks, filled or not, and the index's.
   size_t MemoryUsage() const;
+  /// Has the memory count as part of `share`; before the first Add.
+  void ChargeTo(const std::shared_ptr<WriteBufferShare>& share) {
+    charge_ = std::make_unique<MemTableCharge>(share);
+  }
+  /// Null if it counts nowhere.
+  MemTableCharge* charge() const { return charge_.get(); }
   /// Entries added so far, deletions among them. Exact once no `Add` is running.
   uint64_t entries() const;
   uint64_t deletions() const;
@@ -145,6 +152,7 @@ class MemTable {
 
  private:
   std::shared_ptr<const MemTable> kept_alive_;  ///< Outlives the rest.
+  std::unique_ptr<MemTableCharge> charge_;
   class Rep;
   template <typename Order>
   class RepOf;

@@ -14,10 +14,11 @@ constexpr size_t kAheadBytes = 3 * ArenaBlockSource::kBlockSize;
 
 }  // namespace
 
-MemTableBlocks::MemTableBlocks(size_t spare_bytes_max, size_t expected_bytes)
+MemTableBlocks::MemTableBlocks(TaskThreads* threads, size_t spare_bytes_max, size_t expected_bytes)
     : spare_max_(spare_bytes_max / kBlockSize * kBlockSize),
       expected_(expected_bytes),
-      pool_(spare_bytes_max) {}
+      pool_(spare_bytes_max),
+      executor_(threads->NewExecutor(1, "nacre-arena")) {}
 
 MemTableBlocks::~MemTableBlocks() {
   MutexLock lock(&mutex_);
@@ -53,7 +54,6 @@ void MemTableBlocks::ScheduleMakingReady() {
   if (making_ready_) return;
   making_ready_ = true;
   try {
-    if (executor_ == nullptr) executor_ = NewThreadPool(1, "nacre-arena");
     executor_->Schedule([this] { MakeReady(); });
   } catch (const std::system_error&) {
     // No thread is to be had: writers go on without. `making_ready_` stays, so that it is not tried

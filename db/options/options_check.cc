@@ -161,7 +161,7 @@ Status CheckOptions(const Options& options, const std::string& name, RedundancyP
   }
   NACRE_RETURN_IF_ERROR(CheckFamily(options));
   const Bound bounds[] = {
-      BoundOf("slab_size", options.slab_size, kMiB, 64 * 1024 * kMiB),
+      BoundOf("slab_size", options.slab_size, kMiB / 4, 64 * 1024 * kMiB),
       BoundOf("chunk_size", options.chunk_size, 4 << 10, 16 * kMiB),
       BoundOf("operation_timeout (ms)", options.operation_timeout.count(), 1, 3'600'000),
       BoundOf("follow_interval (ms)", options.follow_interval.count(), 0, 3'600'000),

@@ -239,6 +239,8 @@ constexpr Field<DBOptions> kDBFields[] = {
     NACRE_DB_OPTION(delayed_write_rate),
     NACRE_DB_OPTION(max_background_jobs),
     NACRE_DB_OPTION(max_subcompactions),
+    NACRE_DB_OPTION(db_write_buffer_size),
+    NACRE_DB_OPTION(home_nodes),
     NACRE_DB_OPTION(slab_size),
     NACRE_DB_OPTION(chunk_size),
     NACRE_DB_OPTION(max_queue_pairs_per_node),

@@ -362,7 +362,8 @@ void AsyncDBImpl::End(Operation* operation, Status status) {
 // ---- What waits ---------------------------------------------------------------------------------
 
 void AsyncDBImpl::LeaveToThread(Read* read) {
-  if (read_thread_ == nullptr) read_thread_ = NewThreadPool(1, "nacre-async");
+  if (read_thread_ == nullptr)
+    read_thread_ = db_.context->client->threads()->NewExecutor(1, "nacre-async");
   read_thread_->Schedule([this, read] {
     *read->answer = db_.reads->GetFrom(*read->pinned->view, read->options, read->lookup.key(),
                                        read->snapshot, read->value);
@@ -371,7 +372,8 @@ void AsyncDBImpl::LeaveToThread(Read* read) {
 }
 
 AsyncStatus AsyncDBImpl::WriteAsync(const WriteOptions& options, WriteBatch* updates) {
-  if (write_thread_ == nullptr) write_thread_ = NewThreadPool(1, "nacre-async-w");
+  if (write_thread_ == nullptr)
+    write_thread_ = db_.context->client->threads()->NewExecutor(1, "nacre-async-w");
   auto* const write = new Write(this);
   write->options = options;
   write->batch = updates;

@@ -3,7 +3,8 @@
 namespace nacre {
 
 void MembershipKeeper::Start() {
-  thread_.Start("nacre-members", kTick, PeriodicThread::Begin::kWithRest, [this] { Look(); });
+  task_.Start(database_.where, "nacre-members", kTick, PeriodicTask::Begin::kWithRest,
+              [this] { Look(); });
 }
 
 void MembershipKeeper::Look() {

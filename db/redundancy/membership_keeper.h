@@ -8,20 +8,21 @@
 
 #include "db/context/node_states.h"
 #include "util/clock.h"
-#include "util/threads/periodic_thread.h"
+#include "util/threads/periodic_task.h"
 
 namespace nacre {
 
-/// Has an open database follow its nodes, by a thread of its own: nothing else that the database
+/// Has an open database follow its nodes, by a task of its own: nothing else that the database
 /// does (a repair that its limit stretches over hours) delays that, so the root names the nodes
 /// that are there, and manifest and log leave those that are not, soon after each change.
 ///
 /// Thread safety: all methods may be called from many threads at once, save Start and Stop.
 class MembershipKeeper {
  public:
-  /// All of them are called by the thread, one at a time.
+  /// All of them are called by the task, one at a time.
   struct Database {
     Clock* clock = nullptr;
+    PeriodicTask::Where where;
     std::function<NodeStates()> look;
     /// The nodes are not as they were at the look before; `before` is empty at first.
     std::function<void(const NodeStates& before, const NodeStates& now)> changed;
@@ -38,12 +39,12 @@ class MembershipKeeper {
 
   void Start();
   /// Waits for what is under way. Idempotent.
-  void Stop() { thread_.Stop(); }
-  /// Has the thread look now.
-  void Wake() { thread_.Wake(); }
+  void Stop() { task_.Stop(); }
+  /// Has the task look now.
+  void Wake() { task_.Wake(); }
 
   /// How often the nodes have changed; `changed` has returned for each of these changes. Acquire:
-  /// pairs with the thread's release.
+  /// pairs with the task's release.
   uint64_t changes() const { return changes_.load(std::memory_order_acquire); }
 
  private:
@@ -55,9 +56,9 @@ class MembershipKeeper {
 
   const Database database_;
   std::atomic<uint64_t> changes_{0};
-  NodeStates nodes_;  ///< Only the thread uses this, and what follows.
+  NodeStates nodes_;  ///< Only the task uses this, and what follows.
   uint64_t look_around_at_nanos_ = 0;
-  PeriodicThread thread_;
+  PeriodicTask task_;
 };
 
 }  // namespace nacre

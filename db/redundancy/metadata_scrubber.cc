@@ -19,13 +19,14 @@ constexpr auto kRest = std::chrono::seconds(60);
 
 void MetadataScrubber::Start(uint64_t bytes_per_second) {
   if (bytes_per_second == 0) return;
-  thread_.Start("nacre-scrub-log", kRest, PeriodicThread::Begin::kWithWork,
-                [this, bytes_per_second] { ScrubOnce(bytes_per_second); });
+  task_.Start(database_.client->PeriodicOn(&pool::Background::metadata_scrubs), "nacre-scrub-log",
+              kRest, PeriodicTask::Begin::kWithWork,
+              [this, bytes_per_second] { ScrubOnce(bytes_per_second); });
 }
 
 void MetadataScrubber::Stop() {
   stopping_.store(true, std::memory_order_release);
-  thread_.Stop();
+  task_.Stop();
 }
 
 void MetadataScrubber::ScrubOnce(uint64_t bytes_per_second) {

@@ -15,7 +15,7 @@
 #include "pool/read/pool_reader.h"
 #include "util/clock.h"
 #include "util/mutex.h"
-#include "util/threads/periodic_thread.h"
+#include "util/threads/periodic_task.h"
 
 namespace nacre {
 
@@ -81,7 +81,7 @@ class MetadataScrubber {
   MetadataScrubCounters counters_;
   std::atomic<bool> stopping_{false};
   Mutex healing_;  ///< One heals at a time.
-  PeriodicThread thread_;
+  PeriodicTask task_;
 };
 
 }  // namespace nacre

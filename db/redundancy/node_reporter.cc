@@ -15,8 +15,8 @@ NodeReporter::NodeReporter(pool::PoolClient* client,
       directions_changed_(std::move(directions_changed)) {}
 
 void NodeReporter::Start() {
-  thread_.Start("nacre-report", kPeriod, PeriodicThread::Begin::kWithWork,
-                [this] { ReportOnce(); });
+  task_.Start(client_->PeriodicOn(&pool::Background::looks), "nacre-report", kPeriod,
+              PeriodicTask::Begin::kWithWork, [this] { ReportOnce(); });
 }
 
 pool::Directions NodeReporter::directions() const {
@@ -36,7 +36,7 @@ void NodeReporter::ReportOnce() {
   pool::Directions latest = directions();
   const uint64_t known = latest.version;
   for (int i = 0; i < client_->node_count(); ++i) {
-    if (thread_.stopping()) return;
+    if (task_.stopping()) return;
     const auto node = static_cast<NodeId>(i);
     if (!client_->alive(node)) continue;
     pool::Directions told;

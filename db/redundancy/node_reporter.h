@@ -10,7 +10,7 @@
 #include "pool/pool_client.h"
 #include "pool/wire/database_report.h"
 #include "util/mutex.h"
-#include "util/threads/periodic_thread.h"
+#include "util/threads/periodic_task.h"
 
 namespace nacre {
 
@@ -32,7 +32,7 @@ class NodeReporter {
 
   void Start();
   /// Waits for the round that is under way. Idempotent.
-  void Stop() { thread_.Stop(); }
+  void Stop() { task_.Stop(); }
 
   /// The latest that any node has told.
   pool::Directions directions() const EXCLUDES(mutex_);
@@ -49,7 +49,7 @@ class NodeReporter {
   const std::function<void()> directions_changed_;
   mutable Mutex mutex_;
   pool::Directions directions_ GUARDED_BY(mutex_);
-  PeriodicThread thread_;
+  PeriodicTask task_;
 };
 
 }  // namespace nacre

@@ -35,6 +35,7 @@ RedundancyKeeper::RedundancyKeeper(Database database)
       reporter_(
           context_.client, [this] { return MakeReport(); }, [this] { keeper_.Wake(); }),
       keeper_({.clock = context_.clock,
+               .where = context_.client->PeriodicOn(&pool::Background::looks),
                .look = [this] { return LookAtNodes(); },
                .changed = [this](const NodeStates& before,
                                  const NodeStates& now) { NodesChanged(before, now); },

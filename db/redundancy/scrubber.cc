@@ -35,8 +35,9 @@ FragmentSet LostFragments(const Placement& placement, const pool::PoolClient& cl
 
 void Scrubber::Start(uint64_t bytes_per_second) {
   if (bytes_per_second == 0) return;
-  thread_.Start("nacre-scrub", kRest, PeriodicThread::Begin::kWithWork,
-                [this, bytes_per_second] { ScrubOnce(bytes_per_second); });
+  task_.Start(database_.client->PeriodicOn(&pool::Background::table_scrubs), "nacre-scrub", kRest,
+              PeriodicTask::Begin::kWithWork,
+              [this, bytes_per_second] { ScrubOnce(bytes_per_second); });
 }
 
 void Scrubber::Stop() {
@@ -46,7 +47,7 @@ void Scrubber::Stop() {
     interrupted_.store(true, std::memory_order_release);
     changed_.SignalAll();
   }
-  thread_.Stop();
+  task_.Stop();
 }
 
 void Scrubber::ScrubOnce(uint64_t bytes_per_second) {

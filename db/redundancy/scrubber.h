@@ -15,7 +15,7 @@
 #include "pool/pool_client.h"
 #include "util/clock.h"
 #include "util/mutex.h"
-#include "util/threads/periodic_thread.h"
+#include "util/threads/periodic_task.h"
 
 namespace nacre {
 
@@ -99,7 +99,7 @@ class Scrubber {
   Mutex mutex_;
   CondVar changed_{&mutex_};
   int verifying_ GUARDED_BY(mutex_) = 0;
-  PeriodicThread thread_;
+  PeriodicTask task_;
 };
 
 }  // namespace nacre

@@ -47,7 +47,8 @@ constexpr int kAskedMax = 16;
 }  // namespace
 
 void TableRepairer::Start() {
-  thread_.Start("nacre-repair", kTick, PeriodicThread::Begin::kWithRest, [this] { Look(); });
+  task_.Start(context_.client->PeriodicOn(&pool::Background::repairs), "nacre-repair", kTick,
+              PeriodicTask::Begin::kWithRest, [this] { Look(); });
 }
 
 RepairProgress TableRepairer::progress() const {

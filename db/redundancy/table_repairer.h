@@ -17,7 +17,7 @@
 #include "nacre/status.h"
 #include "pool/wire/database_report.h"
 #include "util/mutex.h"
-#include "util/threads/periodic_thread.h"
+#include "util/threads/periodic_task.h"
 
 namespace nacre {
 
@@ -42,7 +42,7 @@ class TableRepairer {
 
   void Start();
   /// Waits for what is under way, which ends soon once the database is closing. Idempotent.
-  void Stop() { thread_.Stop(); }
+  void Stop() { task_.Stop(); }
 
   pool::RepairProgress progress() const EXCLUDES(mutex_);
   /// How many tables lack fragments, or may do so. A caller that sees 0 may take further nodes
@@ -88,7 +88,7 @@ class TableRepairer {
   RepairRun run_;
   uint64_t node_changes_ = 0;   ///< Only the thread uses this: changes that it has looked at.
   uint64_t look_at_nanos_ = 0;  ///< Likewise: when it looks again without a change.
-  PeriodicThread thread_;
+  PeriodicTask task_;
 };
 
 }  // namespace nacre

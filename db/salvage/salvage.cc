@@ -15,7 +15,6 @@
 #include "pool/read/pool_reader.h"
 #include "pool/read/slab_map.h"
 #include "pool/space/space_allocator.h"
-#include "util/threads/executor.h"
 
 namespace nacre {
 namespace {
@@ -27,8 +26,7 @@ class PlannedSpace final : public ManifestSpace {
       : client_(client),
         database_id_(database_id),
         copies_(plan.parity + 1),
-        executor_(NewThreadPool(1, "nacre-lease")),
-        space_(client, database_id, plan.state.slab_bytes, plan.chunk_size, executor_.get()) {}
+        space_(client, database_id, plan.state.slab_bytes, plan.chunk_size) {}
 
   /// `Corruption` if two things that count lie in the same memory.
   Status Restore(const SlabsByNode& slabs, const SalvagePlan& plan) {
@@ -91,7 +89,6 @@ class PlannedSpace final : public ManifestSpace {
   std::map<NodeId, std::vector<ExtentAddr>> extents_;
   std::map<NodeId, Stretches> used_;
   std::vector<ExtentAddr> dead_;
-  std::unique_ptr<Executor> executor_;
   pool::SpaceAllocator space_;
 };
 

@@ -11,10 +11,11 @@
 namespace nacre {
 namespace {
 
-/// How often the thread looks whether the spare's nodes are still there.
+/// How often the task looks whether the spare's nodes are still there.
 constexpr std::chrono::milliseconds kLookInterval{100};
 /// Segments in a row whose nodes cannot be reached, though the space took them for alive.
 constexpr int kMaxAttempts = 8;
+constexpr uint64_t kFirstBytes = 64 << 10;
 
 }  // namespace
 
@@ -22,16 +23,18 @@ LogSupply::LogSupply(pool::PoolClient* client, LogSpace* space, uint64_t first_n
                      uint64_t bytes, Logger* log)
     : client_(client),
       space_(space),
-      bytes_(bytes),
+      most_bytes_(bytes),
       log_(log),
       next_number_(std::max<uint64_t>(1, first_number)),
-      wanted_bytes_(bytes) {
-  thread_ = Thread("nacre-log", [this] { Run(); });
+      bytes_(std::min(bytes, kFirstBytes)),
+      wanted_bytes_(bytes_) {
+  task_.Start({client->threads()}, "nacre-log", kLookInterval, PeriodicTask::Begin::kWithWork,
+              [this]() noexcept { Look(); });
 }
 
 LogSupply::~LogSupply() {
   Stop();
-  thread_.Join();
+  task_.Stop();
 }
 
 void LogSupply::Stop() {
@@ -52,7 +55,7 @@ Status LogSupply::Take(uint64_t bytes, PreparedSegment* prepared) {
     if (stop_) return Status::ShutdownInProgress("the log is closed");
     wanted_bytes_ = std::max(bytes, bytes_);
     const uint64_t before = attempts_;
-    changed_.SignalAll();
+    task_.Wake();
     while (attempts_ == before && !stop_) changed_.Wait();
     // An attempt that was under way before may have made one that is too small.
     if (!failure_.ok()) return failure_;
@@ -60,8 +63,9 @@ Status LogSupply::Take(uint64_t bytes, PreparedSegment* prepared) {
   }
   *prepared = std::move(spare_);
   spare_ = PreparedSegment();
+  bytes_ = std::min(most_bytes_, 2 * bytes_);
   wanted_bytes_ = bytes_;
-  changed_.SignalAll();
+  task_.Wake();
   return Status::OK();
 }
 
@@ -80,7 +84,7 @@ bool LogSupply::LeaveNodes(const std::function<bool(NodeId)>& leave) {
   if (spare_.extent != nullptr && HasCopyOn(spare_.segment, leave)) {
     DropSpare();
     wanted_bytes_ = bytes_;
-    changed_.SignalAll();
+    task_.Wake();
   }
   return std::any_of(unused_.begin(), unused_.end(),
                      [&](const LogSegment& segment) { return HasCopyOn(segment, leave); });
@@ -98,17 +102,13 @@ void LogSupply::DropSpare() {
   spare_ = PreparedSegment();
 }
 
-void LogSupply::Run() {
+void LogSupply::Look() {
   MutexLock lock(&mutex_);
-  while (!stop_) {
-    if (spare_.extent != nullptr && !Usable(spare_)) {
-      DropSpare();
-      wanted_bytes_ = bytes_;
-    }
-    if (wanted_bytes_ == 0 || spare_.extent != nullptr) {
-      changed_.WaitFor(kLookInterval);
-      continue;
-    }
+  if (!stop_ && spare_.extent != nullptr && !Usable(spare_)) {
+    DropSpare();
+    wanted_bytes_ = bytes_;
+  }
+  while (!stop_ && wanted_bytes_ != 0 && spare_.extent == nullptr) {
     const uint64_t bytes = std::exchange(wanted_bytes_, 0);
     PreparedSegment prepared;
     Status s;

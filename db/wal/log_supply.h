@@ -12,7 +12,7 @@
 #include "pool/pool_client.h"
 #include "pool/store/mirrored_extent.h"
 #include "util/mutex.h"
-#include "util/threads/thread.h"
+#include "util/threads/periodic_task.h"
 
 namespace nacre {
 
@@ -22,14 +22,16 @@ struct PreparedSegment {
   std::unique_ptr<pool::MirroredExtent> extent;
 };
 
-/// Keeps the next segment of a log ready ahead of need, by a thread of its own, so that writers do
+/// Keeps the next segment of a log ready ahead of need, by a task, so that writers do
 /// not wait for space, for the manifest, or for connections. One that has a replica on a node that
 /// was lost meanwhile is replaced.
 ///
 /// Thread safety: all methods may be called from many threads at once.
 class LogSupply {
  public:
-  /// Numbers go up from `first_number`; segments are of `bytes`. `client` and `space` outlive this.
+  /// Numbers go up from `first_number`. Segments are of `bytes`, but the first ones smaller, each
+  /// twice as large as the one before: a log to which little is written takes little space.
+  /// `client` and `space` outlive this.
   LogSupply(pool::PoolClient* client, LogSpace* space, uint64_t first_number, uint64_t bytes,
             Logger* log);
   ~LogSupply();
@@ -49,7 +51,7 @@ class LogSupply {
   void Stop() EXCLUDES(mutex_);
 
  private:
-  void Run() EXCLUDES(mutex_);
+  void Look() EXCLUDES(mutex_);
   /// One more segment of `bytes`.
   Status Prepare(uint64_t bytes, PreparedSegment* prepared) EXCLUDES(mutex_);
   bool Usable(const PreparedSegment& prepared) const;
@@ -57,13 +59,14 @@ class LogSupply {
 
   pool::PoolClient* const client_;
   LogSpace* const space_;
-  const uint64_t bytes_;
+  const uint64_t most_bytes_;
   Logger* const log_;
-  uint64_t next_number_;  ///< Used by the thread only.
+  uint64_t next_number_;  ///< Used by the task only.
 
   Mutex mutex_;
   CondVar changed_{&mutex_};
   PreparedSegment spare_ GUARDED_BY(mutex_);  ///< A null extent: there is none.
+  uint64_t bytes_ GUARDED_BY(mutex_);         ///< Those of the next segment.
   uint64_t wanted_bytes_ GUARDED_BY(mutex_);  ///< 0: no attempt is wanted.
   uint64_t attempts_ GUARDED_BY(mutex_) = 0;
   Status failure_ GUARDED_BY(mutex_);  ///< Failure of the last attempt.
@@ -71,7 +74,7 @@ class LogSupply {
   bool preparing_ GUARDED_BY(mutex_) = false;
   std::unique_ptr<pool::Lane> lane_ GUARDED_BY(mutex_);
   std::vector<LogSegment> unused_ GUARDED_BY(mutex_);
-  Thread thread_;
+  PeriodicTask task_;
 };
 
 }  // namespace nacre

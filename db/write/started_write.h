@@ -3,6 +3,7 @@
 #include <cstdint>
 
 #include "db/write/write_sequencer.h"
+#include "db/write/written_memory.h"
 #include "nacre/status.h"
 
 namespace nacre {
@@ -13,8 +14,8 @@ struct StartedWrite {
   WriteSequencer::Ticket ticket{};  ///< Without sequence numbers: there is nothing to finish.
   uint64_t position = 0;            ///< In the log; 0: it is not there.
   bool unsent = false;              ///< The log has the record for SendStarted.
-  bool full = false;                ///< The MemTable is.
-  Status status;                    ///< A failure: nothing was begun.
+  WrittenMemory memory = WrittenMemory::kEnough;
+  Status status;  ///< A failure: nothing was begun.
   Status inserted;
 };
 

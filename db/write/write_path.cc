@@ -54,7 +54,7 @@ Status WritePath::WriteOne(const WriteOptions& options, ColumnFamily* family, Va
   if (logged) NACRE_RETURN_IF_ERROR(Settle());
   const WriteSequencer::Ticket ticket = sequencer_->Begin(1);
   uint64_t position = 0;
-  bool full = false;
+  WrittenMemory memory = WrittenMemory::kEnough;
   Status status;
   // Later writes wait for the ticket: whatever happens, it ends or breaks off.
   bool inserted = type == ValueType::kRangeDeletion;  // Those may be there in part.
@@ -78,14 +78,15 @@ Status WritePath::WriteOne(const WriteOptions& options, ColumnFamily* family, Va
     }
     inserted = true;
     // Until it is published the MemTable cannot be flushed, let alone freed; so look before.
-    full = new_chunk && memtable->MemoryUsage() >= family->options().write_buffer_size;
+    if (new_chunk) [[unlikely]]
+      memory = MemTableGenerations::MemoryOf(*family, *memtable);
     status = End(options, ticket, position);
   } catch (...) {
     return inserted || position != 0 ? BreakOff(ticket, StatusOfException())
                                      : GiveUp(ticket, StatusOfException());
   }
-  if (full) [[unlikely]]
-    generations_->HandleFull(ticket.generation);
+  if (memory != WrittenMemory::kEnough) [[unlikely]]
+    generations_->MakeRoom(memory, ticket.generation, !options.no_slowdown);
   if (context_.options.statistics != nullptr) [[unlikely]] {
     CountWrite(context_.options.statistics.get(), context_.clock, start, status, /*updates=*/1,
                key.size() + value.size(), logged);
@@ -226,7 +227,10 @@ void WritePath::InsertUpdates(const WriteBatch& updates, const ColumnFamilySet* 
   bool new_chunk = false;
   // Until it is published no MemTable can be flushed, let alone freed; so look before.
   const auto end_family = [&] {
-    started->full |= new_chunk && memtable->MemoryUsage() >= family->options().write_buffer_size;
+    if (new_chunk) {
+      started->memory =
+          std::max(started->memory, MemTableGenerations::MemoryOf(*family, *memtable));
+    }
     new_chunk = false;
   };
   started->inserted = ForEachUpdate(
@@ -251,8 +255,8 @@ Status WritePath::Finish(const WriteOptions& options, const StartedWrite& starte
     return BreakOff(started.ticket, StatusOfException());
   }
   return CatchAll([&] {
-    if (started.full) [[unlikely]]
-      generations_->HandleFull(started.ticket.generation);
+    if (started.memory != WrittenMemory::kEnough) [[unlikely]]
+      generations_->MakeRoom(started.memory, started.ticket.generation, !options.no_slowdown);
     return started.inserted.ok() ? status : started.inserted;
   });
 }

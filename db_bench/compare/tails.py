@@ -6,7 +6,8 @@ stopped (SIGSTOP) for two seconds at a time, each in turn, with two at a time, w
 one packet in a hundred (nftables, in a network namespace of the run's own), and with one that takes
 ten milliseconds for everything (the nic model; the other five are reached over shm then). One table
 that four processes read, of one replica and of three, shows what spreading its reads is worth.
-With --before every run is repeated, in turn, with the binaries of another commit.
+With --before the runs with all nodes well and with one stopped are repeated, in turn, with the
+binaries of another commit. Nodes are filled without the log, and while all are well.
 """
 
 import argparse
@@ -40,11 +41,12 @@ CODED, COPIES = "rs(4,2)", "rep(3)"
 SLOW_MICROS = 10_000
 LOST_PERCENT = 1
 HOT_READERS = 4
-HOT_KEYS, HOT_VALUE_BYTES = 12_000, 4096  # One table.
+HOT_KEYS, HOT_VALUE_BYTES = 400, 16384  # One table.
+HOT_THREADS = 4  # Of each reader.
 HOT_PORT = "rtt_us=2&port_gbps=10"
 HOT_NODE_SIZE = "256MiB"
 HOT_BENCHMARK = "readrandom"
-HOT_READS = 200_000
+HOT_READS = 40_000
 MIXED = "readrandomwriterandom"
 PING_PONG = "bare ping-pong over tcp"
 WRITERS = (1, 8, 64)
@@ -99,9 +101,11 @@ def name_of(redundancy: str, what: str, before: bool) -> str:
 def runs_of(redundancy: str, before: bool) -> list[Run]:
     def make(what: str, **arguments) -> Run:
         return Run(name_of(redundancy, what, before), redundancy, before=before, **arguments)
-    return [make("well"), make("one stopped", stopped=1), make("two stopped", stopped=2),
-            make("one loses packets", loses=True), make("well over shm", over_shm=True),
-            make("one slow", over_shm=True, slow=True)]
+    runs = [make("well"), make("one stopped", stopped=1)]
+    if not before:
+        runs += [make("two stopped", stopped=2), make("one loses packets", loses=True),
+                 make("well over shm", over_shm=True), make("one slow", over_shm=True, slow=True)]
+    return runs
 
 
 RUNS = tuple(run for before in (False, True) for redundancy in (CODED, COPIES)
@@ -131,7 +135,7 @@ def rows_of(redundancy: str, before: bool) -> Iterator[Row]:
     def get_max(run: Measured) -> float:
         return run.get["max_us"] / 1000
 
-    for nodes, run, most in (("one", stopped, 20), ("two", two, 100)):
+    for nodes, run, most in (("one", stopped, 20), ("two", two, 100))[:1 if before else 2]:
         yield Row(f"{redundancy}, {nodes} stopped for {STOP_SECONDS:g} s, each in turn: "
                   f"longest Put{suffix}", "ms", own(run, put_max), (run,), target(most))
         yield Row(f"{redundancy}, {nodes} stopped for {STOP_SECONDS:g} s, each in turn: "
@@ -139,6 +143,8 @@ def rows_of(redundancy: str, before: bool) -> Iterator[Row]:
     yield Row(f"{redundancy}, one stopped: operations{suffix}", "ops/s",
               against(stopped, well, lambda run: run.rate), (stopped, well), target(0.9),
               RATIO_AT_LEAST, "none stopped")
+    if before:
+        return
     for what, read in (("Put", lambda run: run.put["p99_us"]),
                        ("Get", lambda run: run.get["p99_us"])):
         yield Row(f"{redundancy}, one node {SLOW_MICROS / 1000:g} ms slow: p99 of {what}{suffix}",
@@ -258,8 +264,7 @@ class Bench(rounds.Bench):
             addresses[:-1] = [f"shm:{self.free_socket(i)}" for i in range(NODES - 1)]
         with self.nodes(addresses, NODE_SIZE, binaries) as nodes:
             if what.over_shm:
-                delay = f"?tcp.rtt_us={SLOW_MICROS}" if what.slow else ""
-                yield "mixed:" + ",".join(addresses) + delay, nodes
+                yield "mixed:" + ",".join(addresses), nodes
             else:
                 yield "tcp:" + ",".join(each.removeprefix("tcp:") for each in addresses), nodes
 
@@ -297,10 +302,12 @@ class Bench(rounds.Bench):
                        f"--redundancy={what.redundancy}", "--pool=shm:"
                        + ",".join(each.removeprefix("shm:") for each in addresses)
                        + f"?{HOT_PORT}&ports={ports}"]
-            run_process([*command, "--disable_wal", "--benchmarks=fillseq,flush"], title)
+            run_process([*command, "--disable_wal", "--max_background_jobs=1",
+                         "--benchmarks=fillseq,flush"], title)
             paths = [self.path(what, number, f"{i}.json") for i in range(HOT_READERS)]
             readers = [start([*command, "--use_existing_db", "--use_secondary_db",
                               f"--benchmarks={HOT_BENCHMARK}", f"--reads={HOT_READS}",
+                              f"--threads={HOT_THREADS}",
                               f"--seed={1000 * number + i}", f"--json={path}"],
                              stderr=subprocess.PIPE) for i, path in enumerate(paths)]
             for reader in readers:
@@ -317,10 +324,11 @@ class Bench(rounds.Bench):
         network = self.network_of_its_own(title) if what.loses else contextlib.nullcontext()
         with network, self.tcp_pool(what, binaries) as (uri, nodes):
             command = [*self.prefix, binaries / BINARY, "--engine=nacre", f"--num={self.num}",
-                       f"--key_size={KEY_BYTES}", f"--value_size={VALUE_BYTES}", f"--pool={uri}",
+                       f"--key_size={KEY_BYTES}", f"--value_size={VALUE_BYTES}",
                        f"--redundancy={what.redundancy}", f"--seed={1000 * number}"]
-            fill = ["--benchmarks=fillrandom,flush,waitforcompaction"]
-            run_process([*command, *fill], title)
+            run_process([*command, f"--pool={uri}", "--disable_wal",
+                         "--benchmarks=fillrandom,flush,waitforcompaction"], title)
+            delay = f"?tcp.rtt_us={SLOW_MICROS}" if what.slow else ""
             if what.loses:
                 self.lose_packets_of(uri.rpartition(":")[2], title)
             stopper = Stopper(nodes, what.stopped)
@@ -328,7 +336,8 @@ class Bench(rounds.Bench):
             if what.stopped > 0:
                 thread.start()
             try:
-                run_process([*command, "--use_existing_db", f"--benchmarks={MIXED}",
+                run_process([*command, f"--pool={uri}{delay}", "--use_existing_db",
+                             f"--benchmarks={MIXED}",
                              f"--threads={THREADS}", "--readwritepercent=50",
                              f"--duration={SECONDS}", f"--json={path}"], title)
             finally:
@@ -358,7 +367,8 @@ def run(options: argparse.Namespace, progress_of: Callable) -> None:
                f"{SLOW_MICROS / 1000:g} ms slow: five nodes over shm, and one over tcp behind the "
                f"nic model (`tcp.rtt_us={SLOW_MICROS}`), for all its one-sided operations. "
                f"Hot table: {HOT_KEYS:,} values of {HOT_VALUE_BYTES:,} B over shm behind the nic "
-               f"model (`{HOT_PORT}`), its ports shared by the {HOT_READERS} processes, "
+               f"model (`{HOT_PORT}`), its ports shared by the {HOT_READERS} processes of "
+               f"{HOT_THREADS} threads, "
                "which follow the database. Logged Puts over tcp: of 400 B to three nodes, the "
                "ping-pong of as many bytes over one blocking socket (`micro_db`). "
                f"Medians of {options.rounds} rounds.")

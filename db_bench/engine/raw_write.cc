@@ -36,8 +36,7 @@ uint32_t RecordBytes(const BenchConfig& config) {
 RawWriter::RawWriter(const BenchConfig& config, std::shared_ptr<Pool> pool)
     : pool_(std::move(pool)),
       client_(static_cast<pool::PoolImpl*>(pool_.get())->client()),
-      bytes_(RecordBytes(config)),
-      executor_(NewThreadPool(1, "raw-write")) {}
+      bytes_(RecordBytes(config)) {}
 
 Status RawWriter::Open(const BenchConfig& config, std::shared_ptr<Pool> pool,
                        std::unique_ptr<RawWriter>* writer) {
@@ -57,8 +56,8 @@ Status RawWriter::Reserve(const BenchConfig& config) {
   NACRE_RETURN_IF_ERROR(
       client_->databases()->Open("db_bench-rawwrite-" + std::to_string(ThreadIndex::Current()),
                                  {.create_if_missing = true}, &lease));
-  space_ = std::make_unique<pool::SpaceAllocator>(client_, lease.database_id, kSlabBytes,
-                                                  kChunkBytes, executor_.get());
+  space_ =
+      std::make_unique<pool::SpaceAllocator>(client_, lease.database_id, kSlabBytes, kChunkBytes);
   // A log has as many copies as it takes to lose as many nodes.
   Placement placement;
   NACRE_RETURN_IF_ERROR(space_->Reserve(Redundancy::Copies(redundancy.parity + 1), kExtentBytes,

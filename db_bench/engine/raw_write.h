@@ -8,7 +8,6 @@
 #include "nacre/status.h"
 #include "pool/space/space_allocator.h"
 #include "pool/store/mirrored_extent.h"
-#include "util/threads/executor.h"
 
 namespace nacre::bench {
 
@@ -33,7 +32,6 @@ class RawWriter {
   const std::shared_ptr<Pool> pool_;
   pool::PoolClient* const client_;
   const uint32_t bytes_;
-  const std::unique_ptr<Executor> executor_;
   std::unique_ptr<pool::SpaceAllocator> space_;
   std::unique_ptr<rdma::MemoryRegion> buffer_;
   std::unique_ptr<pool::MirroredExtent> extent_;

@@ -41,6 +41,7 @@ typedef struct nacre_snapshot_t nacre_snapshot_t;
 typedef struct nacre_pinnableslice_t nacre_pinnableslice_t;
 typedef struct nacre_column_family_handle_t nacre_column_family_handle_t;
 typedef struct nacre_statistics_t nacre_statistics_t;
+typedef struct nacre_write_buffer_manager_t nacre_write_buffer_manager_t;
 typedef struct nacre_comparator_t nacre_comparator_t;
 typedef struct nacre_mergeoperator_t nacre_mergeoperator_t;
 typedef struct nacre_compactionfilter_t nacre_compactionfilter_t;
@@ -365,6 +366,21 @@ void nacre_options_set_merge_operator(nacre_options_t* options,
                                       const nacre_mergeoperator_t* merge_operator);
 void nacre_options_set_prefix_extractor(nacre_options_t* options,
                                         const nacre_slicetransform_t* transform);
+/* See nacre/write_buffer_manager.h. The options and databases keep it alive. */
+nacre_write_buffer_manager_t* nacre_write_buffer_manager_create(size_t buffer_size,
+                                                                unsigned char allow_stall);
+void nacre_write_buffer_manager_destroy(nacre_write_buffer_manager_t* manager);
+unsigned char nacre_write_buffer_manager_enabled(const nacre_write_buffer_manager_t* manager);
+size_t nacre_write_buffer_manager_memory_usage(const nacre_write_buffer_manager_t* manager);
+size_t nacre_write_buffer_manager_mutable_memtable_memory_usage(
+    const nacre_write_buffer_manager_t* manager);
+size_t nacre_write_buffer_manager_buffer_size(const nacre_write_buffer_manager_t* manager);
+void nacre_write_buffer_manager_set_buffer_size(nacre_write_buffer_manager_t* manager,
+                                                size_t new_size);
+void nacre_write_buffer_manager_set_allow_stall(nacre_write_buffer_manager_t* manager,
+                                                unsigned char allow_stall);
+void nacre_options_set_write_buffer_manager(nacre_options_t* options,
+                                            const nacre_write_buffer_manager_t* manager);
 void nacre_options_set_statistics(nacre_options_t* options, const nacre_statistics_t* statistics);
 void nacre_options_set_info_log(nacre_options_t* options, const nacre_logger_t* logger);
 
@@ -445,6 +461,10 @@ void nacre_options_set_max_background_jobs(nacre_options_t* options, int value);
 int nacre_options_get_max_background_jobs(const nacre_options_t* options);
 void nacre_options_set_max_subcompactions(nacre_options_t* options, uint32_t value);
 uint32_t nacre_options_get_max_subcompactions(const nacre_options_t* options);
+void nacre_options_set_home_nodes(nacre_options_t* options, unsigned char value);
+unsigned char nacre_options_get_home_nodes(const nacre_options_t* options);
+void nacre_options_set_db_write_buffer_size(nacre_options_t* options, size_t value);
+size_t nacre_options_get_db_write_buffer_size(const nacre_options_t* options);
 void nacre_options_set_slab_size(nacre_options_t* options, size_t value);
 size_t nacre_options_get_slab_size(const nacre_options_t* options);
 void nacre_options_set_chunk_size(nacre_options_t* options, size_t value);

@@ -22,6 +22,7 @@ class Pool;
 class SliceTransform;
 class Snapshot;
 class Statistics;
+class WriteBufferManager;
 
 enum class CompactionSite : uint8_t {
   /// The memory node that holds most of the input runs it. If that one cannot (dead, busy, unable
@@ -130,9 +131,19 @@ struct DBOptions {
   /// the nodes have workers that run nothing for this database, none smaller than a table.
   uint32_t max_subcompactions = 0;
 
+  /// Bytes that the MemTables of all families may have before the database flushes; 0: each family
+  /// has `write_buffer_size` to itself. `write_buffer_manager` is for several databases together,
+  /// and comes first.
+  size_t db_write_buffer_size = 0;
+  std::shared_ptr<WriteBufferManager> write_buffer_manager;
+
   // ---- Remote memory ------------------------------------------------------------------------
 
   size_t slab_size = 64 << 20;
+  /// Keep tables, log and manifest on as few nodes as `redundancy` takes, which are chosen by load,
+  /// as long as these have room: what compactions read and write lies where they run then. For many
+  /// databases that share a pool; one alone has all nodes work for it without.
+  bool home_nodes = false;
   size_t chunk_size = 256 << 10;
   /// See PoolOptions; of the pool that `pool_uri` names. A pool that was opened before has its own.
   int max_queue_pairs_per_node = 0;

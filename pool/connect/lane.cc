@@ -10,6 +10,8 @@ namespace {
 
 constexpr uint64_t kFirstBackOffNanos = 10'000'000;
 constexpr uint64_t kLastBackOffNanos = 1'000'000'000;
+/// Where another node does as well, a connection may take this part of what a request may.
+constexpr int kQuickPart = 4;
 
 }  // namespace
 
@@ -27,7 +29,7 @@ Lane::Peer& Lane::PeerOf(const NodeLink& link) {
   return peers_[link.id()];
 }
 
-Status Lane::Get(NodeLink* link, rdma::QueuePair** queue_pair) {
+Status Lane::Get(NodeLink* link, rdma::QueuePair** queue_pair, Late late) {
   Peer& peer = PeerOf(*link);
   if (peer.queue_pair != nullptr) {
     if (!peer.queue_pair->broken()) {
@@ -42,7 +44,9 @@ Status Lane::Get(NodeLink* link, rdma::QueuePair** queue_pair) {
   if (peer.back_off_nanos > 0 && clock->NowNanos() < peer.retry_at_nanos) return peer.last_failure;
 
   peer.connection = fabric_->connections_made.fetch_add(1, std::memory_order_relaxed) + 1;
-  Status s = Connect(link, &peer);
+  bool left = false;
+  Status s = Connect(link, &peer, late, &left);
+  if (left) return s;
   if (!s.ok()) {
     peer.back_off_nanos =
         std::clamp(2 * peer.back_off_nanos, kFirstBackOffNanos, kLastBackOffNanos);
@@ -56,7 +60,7 @@ Status Lane::Get(NodeLink* link, rdma::QueuePair** queue_pair) {
   return Status::OK();
 }
 
-Status Lane::Connect(NodeLink* link, Peer* peer) {
+Status Lane::Connect(NodeLink* link, Peer* peer, Late late, bool* left) {
   const auto connect = [&](Deadline deadline) {
     return link->Connect(fabric_->context.device, ConnectionKind::kData,
                          rdma::QueueDepths{.send = kDepth, .receive = 1}, queue_.get(), deadline,
@@ -64,15 +68,18 @@ Status Lane::Connect(NodeLink* link, Peer* peer) {
   };
   PoolPace* const pace = &fabric_->pace;
   const std::chrono::nanoseconds most = fabric_->context.options.operation_timeout;
-  const std::chrono::nanoseconds patience = pace->Patience(NodeOperation::kRequest);
+  const std::chrono::nanoseconds patience =
+      pace->Patience(NodeOperation::kRequest) / (late == Late::kLeft ? kQuickPart : 1);
+  const Deadline deadline = fabric_->context.OperationDeadline();
   // A node that is slow already was chosen knowingly.
   if (!link->pace().slow() && patience < most) {
     const Deadline attempt = Deadline::After(fabric_->context.clock, patience);
     Status s = connect(attempt);
     if (s.ok() || !attempt.Expired()) return s;
-    pace->NoteLate(link);
+    *left = pace->NoteLate(link) && late == Late::kLeft;
+    if (*left) return Status::Unavailable(link->address() + ": slow to connect");
   }
-  return connect(fabric_->context.OperationDeadline());
+  return connect(deadline);
 }
 
 void Lane::AbandonWrites(NodeLink* link, const Status& why) {

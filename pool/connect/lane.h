@@ -24,7 +24,14 @@ class Lane {
 
   /// The queue pair to `link`, if there is one in working order; connects if need be.
   /// `Unavailable` naming the node, soon, when it is down or was not reached a moment ago.
-  Status Get(NodeLink* link, rdma::QueuePair** queue_pair);
+  ///
+  ///
+  /// A node that does not take the connection in time counts as slow from then on. It is waited for
+  /// all the same, as what is to be read may be nowhere else; or, with `kLeft`, is `Unavailable`,
+  /// where what is to be written may go to another one. But one that was slow before was chosen
+  /// knowingly, and is waited for, as it is while too many others are slow.
+  enum class Late : uint8_t { kAwaited, kLeft };
+  Status Get(NodeLink* link, rdma::QueuePair** queue_pair, Late late = Late::kAwaited);
   /// Null if there is none.
   rdma::QueuePair* GetConnected(NodeId node) const {
     return node < peers_.size() ? peers_[node].queue_pair.get() : nullptr;
@@ -55,9 +62,8 @@ class Lane {
   explicit Lane(Fabric* fabric) : fabric_(fabric) {}
 
   Peer& PeerOf(const NodeLink& link);
-  /// A node that does not answer in time counts as slow from then on, and is waited for: what is to
-  /// be read may be nowhere else.
-  Status Connect(NodeLink* link, Peer* peer);
+  /// `*left`: the node was late.
+  Status Connect(NodeLink* link, Peer* peer, Late late, bool* left);
 
   Fabric* const fabric_;
   std::unique_ptr<rdma::CompletionQueue> queue_;

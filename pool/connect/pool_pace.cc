@@ -40,6 +40,10 @@ bool PoolPace::active() const {
   return fabric_->context.options.slow_node_patience_max.count() > 0;
 }
 
+bool PoolPace::IsLoaded(const NodeLink& link) const {
+  return !link.is_self() && fabric_->context.device->ForPeer(link.address())->may_map();
+}
+
 nanoseconds PoolPace::PatienceOf(NodeOperation operation) const {
   const PoolClientOptions& options = fabric_->context.options;
   const int factor = operation == NodeOperation::kRequest ? kRequestFactor : 1;
@@ -47,14 +51,20 @@ nanoseconds PoolPace::PatienceOf(NodeOperation operation) const {
   const nanoseconds least = std::min(factor * nanoseconds(options.slow_node_patience_min), most);
   std::vector<nanoseconds> typical;
   std::vector<nanoseconds> slowest;
+  bool any_known = false;
   for (int i = 0; i < fabric_->node_count(); ++i) {
     const NodeLink* const link = fabric_->link(static_cast<NodeId>(i));
     const OperationTimes& times = link->pace().times(operation);
-    if (!link->alive() || link->pace().slow() || times.count() < kLeastOperations) continue;
-    typical.push_back(times.Within(0.5));
-    slowest.push_back(times.Within(0.99));
+    if (!link->alive() || link->pace().slow()) continue;
+    const bool known = times.count() >= kLeastOperations;
+    // Memory that is loaded takes no time by this measure. Were it left out, a pool of such nodes
+    // and a single one that is read from would be as fast as that one.
+    if (!known && !(operation == NodeOperation::kRead && IsLoaded(*link))) continue;
+    any_known = any_known || known;
+    typical.push_back(known ? times.Within(0.5) : nanoseconds(0));
+    slowest.push_back(known ? times.Within(0.99) : nanoseconds(0));
   }
-  if (typical.empty()) return most;
+  if (!any_known) return most;
   const nanoseconds patience = std::clamp(kPatienceFactor * Median(&slowest), least, most);
   return std::max(patience, kPatienceFactor * Median(&typical));
 }

@@ -74,6 +74,8 @@ class PoolPace {
   /// Adapts patience and hedges to what was noted since the last time.
   void Refresh(uint64_t now);
   nanoseconds PatienceOf(NodeOperation operation) const;
+  /// Whether reads of the node's memory load it, so that they are no operations.
+  bool IsLoaded(const NodeLink& link) const;
   void SetSlow(NodeLink* link, bool slow) REQUIRES(mutex_);
 
   Fabric* const fabric_;

@@ -6,10 +6,13 @@
 #include <cassert>
 #include <new>
 #include <optional>
+#include <set>
 #include <string>
 #include <tuple>
 #include <utility>
 
+#include "pool/connect/fabric.h"
+#include "pool/connect/pool_pace.h"
 #include "pool/reports.h"
 #include "pool/space/extent_placing.h"
 #include "pool/space/pending_writes.h"
@@ -26,6 +29,9 @@ constexpr uint64_t kMaxTableBytes = uint64_t{1} << 40;
 /// for.
 constexpr uint64_t kPreferenceSlack = 4;
 
+/// A database with fewer bytes than this, or than so many slabs have, is small.
+constexpr uint64_t kSmallBytes = 4 << 20;
+constexpr uint64_t kSmallSlabs = 4;
 /// Below this, a table's fragments would be mostly heads (MicroEC section IV-E).
 constexpr uint64_t kStripedBytesMin = 64 << 10;
 
@@ -37,7 +43,7 @@ SpaceAllocator::Rep::~Rep() {
 }
 
 void SpaceAllocator::Rep::Schedule(std::function<void()> task) {
-  executor_->Schedule([this, task = std::move(task)] {
+  client_->threads()->ticks()->Schedule([this, task = std::move(task)] {
     CatchAll([&task] {
       task();
       return Status::OK();
@@ -50,31 +56,42 @@ void SpaceAllocator::Rep::Schedule(std::function<void()> task) {
 }
 
 std::vector<NodeId> SpaceAllocator::Rep::Candidates(NodeId preferred, uint64_t bytes) const {
-  std::vector<std::tuple<int, uint64_t, NodeId>> by_use;
+  std::vector<std::tuple<int, bool, uint64_t, NodeId>> by_use;
   uint64_t total = 0;
+  const bool small = IsSmall();
   for (int i = 0; i < client_->node_count(); ++i) {
     const auto node = static_cast<NodeId>(i);
     if (!client_->alive(node)) continue;
-    // Nodes that are slow come behind the others, and those that are to be left last.
-    const int rank = nodes_[node].draining ? 2 : client_->prompt(node) ? 0 : 1;
-    by_use.emplace_back(rank, nodes_[node].used_bytes, node);
-    total += nodes_[node].used_bytes;
+    // Those at home come first, and nodes that are slow behind all others, and those that are to be
+    // left last.
+    const bool home = home_.Contains(node);
+    const int rank = nodes_[node].draining ? 4 : (client_->prompt(node) ? 0 : 2) + (home ? 0 : 1);
+    const bool needs_slab = small && !nodes_[node].free.CanTake(bytes);
+    by_use.emplace_back(rank, needs_slab, nodes_[node].used_bytes, node);
+    if (home_.empty() || home) total += nodes_[node].used_bytes;
   }
   std::sort(by_use.begin(), by_use.end());
   std::vector<NodeId> order;
   order.reserve(by_use.size());
-  for (const auto& [rank, used, node] : by_use) order.push_back(node);
+  for (const auto& [rank, needs_slab, used, node] : by_use) order.push_back(node);
 
   // A node that wrote its own output without end would attract all compactions, and all data.
   const auto favourite = std::find(order.begin(), order.end(), preferred);
   if (favourite == order.end() || nodes_[preferred].draining || !client_->prompt(preferred)) {
     return order;
   }
-  const uint64_t fair_share = total / order.size();
+  if (!home_.empty() && !home_.Contains(preferred)) return order;
+  const uint64_t fair_share = total / (home_.empty() ? order.size() : home_.size());
   if (nodes_[preferred].used_bytes <= fair_share + fair_share / 4 + kPreferenceSlack * bytes) {
     std::rotate(order.begin(), favourite, favourite + 1);
   }
   return order;
+}
+
+bool SpaceAllocator::Rep::IsSmall() const {
+  uint64_t used = 0;
+  for (const Node& node : nodes_) used += node.used_bytes;
+  return used < std::max(kSmallBytes, kSmallSlabs * slab_bytes_);
 }
 
 bool SpaceAllocator::Rep::Carve(NodeId node, uint64_t bytes, ExtentAddr* extent) {
@@ -87,17 +104,17 @@ bool SpaceAllocator::Rep::Carve(NodeId node, uint64_t bytes, ExtentAddr* extent)
   return true;
 }
 
-Status SpaceAllocator::Rep::Take(NodeId node, uint64_t bytes, ExtentAddr* extent) {
+Status SpaceAllocator::Rep::Take(NodeId node, uint64_t bytes, Wait wait, ExtentAddr* extent) {
   if (!Carve(node, bytes, extent)) {
-    NACRE_RETURN_IF_ERROR(MakeRoom(node, bytes, /*extend=*/true));
-    if (!Carve(node, bytes, extent)) {
-      // Another caller took the free end that the lease was to extend. Whole slabs are ours alone.
-      NACRE_RETURN_IF_ERROR(MakeRoom(node, bytes, /*extend=*/false));
-      [[maybe_unused]] const bool carved = Carve(node, bytes, extent);
-      assert(carved);
-    }
+    // Another caller may take the free end that the lease was to extend, or what was leased.
+    bool extend = true;
+    do {
+      NACRE_RETURN_IF_ERROR(wait == Wait::kInTime ? MakeRoomInTime(node, bytes, extend)
+                                                  : MakeRoom(node, bytes, extend));
+      extend = false;
+    } while (!Carve(node, bytes, extent));
   }
-  if (!nodes_[node].draining && !nodes_[node].free.CanTake(bytes)) LeaseAhead(node);
+  if (!nodes_[node].draining && !IsSmall() && !nodes_[node].free.CanTake(bytes)) LeaseAhead(node);
   return Status::OK();
 }
 
@@ -158,18 +175,26 @@ Status SpaceAllocator::Rep::Reserve(const Redundancy& wanted, uint64_t table_byt
   MutexLock lock(&mutex_);
   ahead_bytes_ = bytes;
   Status failure;
-  for (const NodeId node : Candidates(preferred, bytes)) {
-    if (placement->fragments.size() == count) break;
-    if (SharesDomain(domains, node, *placement)) continue;
+  std::set<NodeId> full;
+  std::vector<NodeId> late;
+  const auto take = [&](NodeId node, Wait wait) REQUIRES(mutex_) {
+    if (placement->fragments.size() == count || SharesDomain(domains, node, *placement)) return;
     ExtentAddr extent;
-    Status s = Take(node, bytes, &extent);
+    Status s = Take(node, bytes, wait, &extent);
     if (s.ok()) {
       placement->fragments.push_back(extent);
+    } else if (s.IsTimedOut() && wait == Wait::kInTime) {
+      late.push_back(node);
     } else if (!s.IsUnavailable()) {
+      if (s.IsNoSpace()) full.insert(node);
       failure = std::move(s);
     }
-  }
+  };
+  for (const NodeId node : Candidates(preferred, bytes)) take(node, Wait::kInTime);
+  for (const NodeId node : late) take(node, Wait::kLong);
   if (placement->fragments.size() == count) {
+    home_.Move(*placement, [&](NodeId node)
+                               REQUIRES(mutex_) { return full.contains(node) || MustLeave(node); });
     if (redundancy.striped()) Turn(placement);
     return Status::OK();
   }
@@ -199,7 +224,7 @@ Status SpaceAllocator::Rep::ReserveFragments(const Placement& placement, uint64_
     ExtentAddr extent;
     for (const NodeId node : Candidates(kNoNode, bytes)) {
       if (SharesDomain(domains, node, kept) || nodes_[node].draining) continue;
-      Status s = Take(node, bytes, &extent);
+      Status s = Take(node, bytes, Wait::kLong, &extent);
       if (s.ok()) break;
       if (failure.ok() || failure.IsUnavailable()) failure = std::move(s);
     }
@@ -288,6 +313,41 @@ Status SpaceAllocator::Rep::MakeRoom(NodeId node, uint64_t bytes, bool extend) {
   return s;
 }
 
+Status SpaceAllocator::Rep::MakeRoomInTime(NodeId node, uint64_t bytes, bool extend) {
+  struct Attempt {
+    bool ended = false;
+    Status status;
+  };
+  NodeLink* const link = client_->fabric()->link(node);
+  PoolPace* const pace = &client_->fabric()->pace;
+  const auto late = [&] {
+    return Status::TimedOut(client_->node_address(node) + ": slow to lease slabs");
+  };
+  if (link->pace().slow()) return late();
+  const auto attempt = std::make_shared<Attempt>();
+  Schedule([this, attempt, node, bytes, extend] {
+    MutexLock lock(&mutex_);
+    Status s = Status::Aborted("lease");
+    try {
+      s = MakeRoom(node, bytes, extend);
+    } catch (...) {
+      s = StatusOfException();
+    }
+    attempt->status = std::move(s);
+    attempt->ended = true;
+  });
+  const Deadline patience =
+      Deadline::After(client_->clock(), pace->Patience(NodeOperation::kRequest));
+  while (!attempt->ended) {
+    if (patience.Expired()) {
+      pace->NoteLate(link);
+      return late();
+    }
+    changed_.WaitFor(patience.Remaining());
+  }
+  return attempt->status;
+}
+
 void SpaceAllocator::Rep::LeaseAhead(NodeId node) {
   if (nodes_[node].lease_scheduled) return;
   Schedule([this, node] {
@@ -320,6 +380,7 @@ void SpaceAllocator::Rep::Trim(Placement* placement, uint64_t table_bytes,
       held->push_back(rest);
     } else {
       Release(rest);
+      ReturnSurplusLater(static_cast<NodeId>(rest.start.node));
     }
   }
 }
@@ -460,10 +521,11 @@ SpaceUsage SpaceAllocator::Rep::Usage(NodeId node) const {
 }
 
 SpaceAllocator::SpaceAllocator(PoolClient* client, uint64_t database_id, uint64_t slab_bytes,
-                               uint64_t chunk_size, Executor* executor)
+                               uint64_t chunk_size)
     : client_(client),
-      rep_(std::make_unique<Rep>(client, database_id, slab_bytes, chunk_size, executor)),
+      rep_(std::make_unique<Rep>(client, database_id, slab_bytes, chunk_size)),
       quarantine_(
+          client->threads()->ticks(),
           {.end_jobs = [client, database_id](
                            std::vector<JobEnd>* jobs) { EndJobs(client, database_id, jobs); },
            .may_still_write = [client](NodeId node) { return MayStillWriteOn(client, node); },
@@ -493,6 +555,8 @@ Status SpaceAllocator::ReserveFragments(const Placement& placement, uint64_t tab
                                         FragmentSet wanted, std::vector<ExtentAddr>* extents) {
   return rep_->ReserveFragments(placement, table_bytes, wanted, extents);
 }
+void SpaceAllocator::SettleOn(int nodes) { rep_->SettleOn(nodes); }
+std::vector<NodeId> SpaceAllocator::Home() const { return rep_->Home(); }
 void SpaceAllocator::SetDraining(std::vector<NodeId> nodes) { rep_->SetDraining(std::move(nodes)); }
 Status SpaceAllocator::Restore(NodeId node, const std::vector<uint64_t>& slab_offsets,
                                const std::vector<ExtentAddr>& live) {

@@ -9,7 +9,6 @@
 #include "pool/space/space_quarantine.h"
 #include "table/format/placement.h"
 #include "util/codes/reed_solomon.h"
-#include "util/threads/executor.h"
 
 namespace nacre::pool {
 
@@ -19,15 +18,15 @@ struct SpaceUsage {
 };
 
 /// The extents of one database: carved locally out of slabs that the nodes lease as a whole
-/// (FUSEE section 4.4). Slabs are leased ahead of need by `executor`, and returned in batches when
+/// (FUSEE section 4.4). Slabs are leased ahead of need, and returned in batches when
 /// wholly free. Free ranges of adjacent slabs join, so an extent may be larger than a slab.
 ///
 /// Thread safety: all methods may be called from many threads at once.
 class SpaceAllocator {
  public:
   /// `chunk_size`: of the tables.
-  SpaceAllocator(PoolClient* client, uint64_t database_id, uint64_t slab_bytes, uint64_t chunk_size,
-                 Executor* executor);
+  SpaceAllocator(PoolClient* client, uint64_t database_id, uint64_t slab_bytes,
+                 uint64_t chunk_size);
   /// Waits for background requests; does not return slabs.
   ~SpaceAllocator();
 
@@ -66,6 +65,12 @@ class SpaceAllocator {
   /// Must be called before leaving the database: nothing is asked of its nodes any more, and what
   /// waits for a job's end stays used. The next owner finds that free.
   void EndQuarantine() { quarantine_.Stop(); }
+
+  /// Chooses `nodes` nodes as home: as long as they have room, everything goes there. Once, after
+  /// Restore. What nodes that do not answer have leased counts as all.
+  void SettleOn(int nodes);
+  /// Empty unless SettleOn chose one.
+  std::vector<NodeId> Home() const;
 
   /// Which nodes are to be left: nothing new goes there as long as the others have room.
   void SetDraining(std::vector<NodeId> nodes);

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "pool/space/free_ranges.h"
+#include "pool/space/home_nodes.h"
 #include "pool/space/space_allocator.h"
 #include "pool/wire/node_stats.h"
 #include "util/mutex.h"
@@ -20,13 +21,11 @@ namespace nacre::pool {
 /// Thread safety: all methods may be called from many threads at once.
 class SpaceAllocator::Rep {
  public:
-  Rep(PoolClient* client, uint64_t database_id, uint64_t slab_bytes, uint64_t chunk_size,
-      Executor* executor)
+  Rep(PoolClient* client, uint64_t database_id, uint64_t slab_bytes, uint64_t chunk_size)
       : client_(client),
         database_id_(database_id),
         slab_bytes_(slab_bytes),
-        chunk_size_(chunk_size),
-        executor_(executor) {}
+        chunk_size_(chunk_size) {}
   ~Rep();
 
   Status Reserve(const Redundancy& redundancy, uint64_t table_bytes, NodeId preferred,
@@ -37,6 +36,8 @@ class SpaceAllocator::Rep {
   Status ReserveFragments(const Placement& placement, uint64_t table_bytes, FragmentSet wanted,
                           std::vector<ExtentAddr>* extents) EXCLUDES(mutex_);
   void Free(const ExtentAddr& extent) EXCLUDES(mutex_);
+  void SettleOn(int nodes) EXCLUDES(mutex_);
+  std::vector<NodeId> Home() const EXCLUDES(mutex_);
   void SetDraining(std::vector<NodeId> nodes) EXCLUDES(mutex_);
   Status Restore(NodeId node, const std::vector<uint64_t>& slab_offsets,
                  const std::vector<ExtentAddr>& live) EXCLUDES(mutex_);
@@ -84,11 +85,20 @@ class SpaceAllocator::Rep {
   };
 
   uint64_t SlabsFor(uint64_t bytes) const { return (bytes + slab_bytes_ - 1) / slab_bytes_; }
+  bool MustLeave(NodeId node) const REQUIRES(mutex_) {
+    return !client_->alive(node) || nodes_[node].draining;
+  }
+  /// A database that would fit into few slabs does not take one of each node, nor any ahead of
+  /// need.
+  bool IsSmall() const REQUIRES(mutex_);
   /// Nodes in the order in which they are tried.
   std::vector<NodeId> Candidates(NodeId preferred, uint64_t bytes) const REQUIRES(mutex_);
+  /// How long to wait for a node that is to lease slabs: as long as a prompt one takes, or as a
+  /// request may.
+  enum class Wait : uint8_t { kInTime, kLong };
   /// Takes `bytes` of the node, leasing slabs if need be, and more ahead of need. `Unavailable`
-  /// when the node is lost, `NoSpace` when it is full.
-  Status Take(NodeId node, uint64_t bytes, ExtentAddr* extent) REQUIRES(mutex_);
+  /// when the node is lost, `NoSpace` when it is full, `TimedOut` when it is late.
+  Status Take(NodeId node, uint64_t bytes, Wait wait, ExtentAddr* extent) REQUIRES(mutex_);
   bool Carve(NodeId node, uint64_t bytes, ExtentAddr* extent) REQUIRES(mutex_);
   /// Nodes are in the order of their use, which is nearly the same for each table: reads shall
   /// spread over all of them, and parity has none.
@@ -98,12 +108,14 @@ class SpaceAllocator::Rep {
   /// `extend`, that may be what is missing behind a free end, which another caller may have taken
   /// when this returns OK.
   Status MakeRoom(NodeId node, uint64_t bytes, bool extend) REQUIRES(mutex_);
+  /// As MakeRoom, but waits for no node that is slow: `TimedOut`. What it leases then serves later.
+  Status MakeRoomInTime(NodeId node, uint64_t bytes, bool extend) REQUIRES(mutex_);
   Growth FindGrowth(const Node& node, uint64_t bytes) const;
   void LeaseAhead(NodeId node) REQUIRES(mutex_);
   /// Wholly free slabs beyond the spare ones to keep, highest first.
   std::vector<uint64_t> Surplus(const Node& node, uint64_t keep) const REQUIRES(mutex_);
   uint64_t SparesToKeep(const Node& node) const REQUIRES(mutex_) {
-    return node.draining ? 0 : std::max<uint64_t>(1, SlabsFor(ahead_bytes_));
+    return node.draining || IsSmall() ? 0 : std::max<uint64_t>(1, SlabsFor(ahead_bytes_));
   }
   void ReturnSurplusLater(NodeId node) REQUIRES(mutex_);
   Status ReturnSurplus(NodeId node, uint64_t keep) REQUIRES(mutex_);
@@ -114,11 +126,11 @@ class SpaceAllocator::Rep {
   const uint64_t database_id_;
   const uint64_t slab_bytes_;
   const uint64_t chunk_size_;
-  Executor* const executor_;
   mutable Mutex mutex_;
   CondVar changed_{&mutex_};
   /// Mutable, as one for a node that was not used yet is made when it is asked for.
   mutable PerNode nodes_ GUARDED_BY(mutex_);
+  HomeNodes home_ GUARDED_BY(mutex_);
   /// Bytes of the latest extent: the next may be alike.
   uint64_t ahead_bytes_ GUARDED_BY(mutex_) = 0;
   int background_ GUARDED_BY(mutex_) = 0;

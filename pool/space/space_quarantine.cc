@@ -31,8 +31,10 @@ void SpaceQuarantine::Take(const JobEnd& end, const std::vector<ExtentAddr>& ext
   }
   jobs_.push_back(std::move(job));
   if (stopping_) return;
-  if (!thread_.joinable()) thread_ = Thread("nacre-endjobs", [this] { Loop(); });
   changed_.SignalAll();
+  if (ending_) return;
+  executor_->Schedule([this] { EndJobs(); });
+  ending_ = true;
 }
 
 bool SpaceQuarantine::AwaitsEndOn(NodeId node) const {
@@ -42,18 +44,13 @@ bool SpaceQuarantine::AwaitsEndOn(NodeId node) const {
 }
 
 void SpaceQuarantine::Stop() {
-  Thread thread;
+  // What others have ended meanwhile is free, though nothing has looked at it again.
+  std::vector<ExtentAddr> freed;
   {
     MutexLock lock(&mutex_);
     stopping_ = true;
     changed_.SignalAll();
-    thread = std::move(thread_);
-  }
-  if (thread.joinable()) thread.Join();
-  // What others have ended meanwhile is free, though the thread has not looked at it again.
-  std::vector<ExtentAddr> freed;
-  {
-    MutexLock lock(&mutex_);
+    while (ending_) changed_.Wait();
     std::vector<JobEnd> ends;
     for (const Job& job : jobs_) ends.push_back(job.end);
     freed = Release(ends);
@@ -61,15 +58,10 @@ void SpaceQuarantine::Stop() {
   for (const ExtentAddr& extent : freed) free_(extent);
 }
 
-void SpaceQuarantine::Loop() {
+void SpaceQuarantine::EndJobs() {
   milliseconds back_off = kFirstBackOff;
   MutexLock lock(&mutex_);
-  while (!stopping_) {
-    if (jobs_.empty()) {
-      back_off = kFirstBackOff;
-      changed_.Wait();
-      continue;
-    }
+  while (!stopping_ && !jobs_.empty()) {
     std::vector<JobEnd> ends;
     for (const Job& job : jobs_) ends.push_back(job.end);
     {
@@ -88,6 +80,8 @@ void SpaceQuarantine::Loop() {
       back_off = std::min(2 * back_off, kLastBackOff);
     }
   }
+  ending_ = false;
+  changed_.SignalAll();
 }
 
 std::vector<ExtentAddr> SpaceQuarantine::Release(const std::vector<JobEnd>& ends) {

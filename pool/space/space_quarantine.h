@@ -9,15 +9,15 @@
 #include "pool/space/pending_writes.h"
 #include "table/format/placement.h"
 #include "util/mutex.h"
-#include "util/threads/thread.h"
+#include "util/threads/executor.h"
 
 namespace nacre::pool {
 
 /// Keeps space that may still be written to from being used again: by a job that a node runs, or by
 /// writes of this client itself that it has given up. A node that does not answer may be stopped
-/// for hours, and go on then with the job, or store what waited in its sockets. So a thread asks
+/// for hours, and go on then with the job, or store what waited in its sockets. So a task asks
 /// the nodes to end such jobs and connections until they have, or are lost, and only then is the
-/// space of a node free. No caller waits for it. There is no thread before there is such space.
+/// space of a node free. No caller waits for it. There is a task only while there is such space.
 ///
 /// Thread safety: all methods may be called from many threads at once.
 class SpaceQuarantine {
@@ -30,7 +30,9 @@ class SpaceQuarantine {
   };
   using Free = std::function<void(const ExtentAddr& extent)>;
 
-  SpaceQuarantine(Nodes nodes, Free free) : nodes_(std::move(nodes)), free_(std::move(free)) {}
+  /// `executor` outlives this.
+  SpaceQuarantine(Executor* executor, Nodes nodes, Free free)
+      : executor_(executor), nodes_(std::move(nodes)), free_(std::move(free)) {}
   /// What is held stays reserved: the next owner finds it free, once its nodes have ended what they
   /// did for this owner.
   ~SpaceQuarantine() { Stop(); }
@@ -38,7 +40,7 @@ class SpaceQuarantine {
   /// Frees what neither the job nor this client may still write to, at once, and the rest when that
   /// is true of it. `end` of no job: the extents were written by this client alone.
   void Take(const JobEnd& end, const std::vector<ExtentAddr>& extents) EXCLUDES(mutex_);
-  /// Ends the thread, and frees what is free by now. Idempotent.
+  /// Ends the task, and frees what is free by now. Idempotent.
   void Stop() EXCLUDES(mutex_);
 
   /// Whether the node is open in a job that was taken.
@@ -52,7 +54,7 @@ class SpaceQuarantine {
     std::vector<ExtentAddr> held;
   };
 
-  void Loop() EXCLUDES(mutex_);
+  void EndJobs() EXCLUDES(mutex_);
   /// Takes over what `ends`, in the order of jobs_, have come to; what is free now.
   std::vector<ExtentAddr> Release(const std::vector<JobEnd>& ends) REQUIRES(mutex_);
 
@@ -60,6 +62,7 @@ class SpaceQuarantine {
     return end.MayWriteOn(node) || nodes_.may_still_write(node);
   }
 
+  Executor* const executor_;
   const Nodes nodes_;
   const Free free_;
   std::atomic<uint64_t> held_bytes_{0};  ///< Bytes of jobs_. Relaxed: a figure by itself.
@@ -67,7 +70,7 @@ class SpaceQuarantine {
   CondVar changed_{&mutex_};
   std::vector<Job> jobs_ GUARDED_BY(mutex_);
   bool stopping_ GUARDED_BY(mutex_) = false;
-  Thread thread_ GUARDED_BY(mutex_);
+  bool ending_ GUARDED_BY(mutex_) = false;  ///< The task is there.
 };
 
 }  // namespace nacre::pool

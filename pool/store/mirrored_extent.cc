@@ -58,7 +58,7 @@ Status MirroredExtent::Open(Fabric* fabric, std::vector<ExtentAddr> replicas,
     Replica& mine = connected.emplace_back();
     mine.extent = replica;
     NACRE_RETURN_IF_ERROR(fabric->FindLink(replica.start.node, &mine.link));
-    NACRE_RETURN_IF_ERROR((*lane)->Get(mine.link, &mine.queue_pair));
+    NACRE_RETURN_IF_ERROR((*lane)->Get(mine.link, &mine.queue_pair, Lane::Late::kLeft));
     NACRE_RETURN_IF_ERROR(Fabric::CheckRange(mine.link, replica.start.offset, replica.length));
     mine.taken_slow = mine.link->pace().slow();
   }

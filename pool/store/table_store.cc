@@ -32,7 +32,7 @@ Status TableStore::Rep::ConnectedLane(const Placement& placement, std::unique_pt
     NodeLink* link = fabric->link(fragment.start.node);
     rdma::QueuePair* queue_pair = nullptr;
     Status s = link == nullptr ? Status::Unavailable("a node of earlier days is gone")
-                               : (*lane)->Get(link, &queue_pair);
+                               : (*lane)->Get(link, &queue_pair, Lane::Late::kLeft);
     if (s.ok()) s = Fabric::CheckRange(link, fragment.start.offset, fragment.length);
     if (!s.ok()) {
       connections.GiveLane(std::move(*lane));

@@ -37,6 +37,32 @@ static void TestErrors(void) {
     nacre_options_destroy(copy);                            \
   } while (0)
 
+static void TestWriteBufferManager(void) {
+  nacre_write_buffer_manager_t* manager = nacre_write_buffer_manager_create(0, 1);
+  CHECK(!nacre_write_buffer_manager_enabled(manager));
+  nacre_write_buffer_manager_set_buffer_size(manager, 1 << 20);
+  nacre_write_buffer_manager_set_allow_stall(manager, 0);
+  CHECK(nacre_write_buffer_manager_enabled(manager));
+  CHECK(nacre_write_buffer_manager_buffer_size(manager) == 1 << 20);
+  nacre_options_t* own = nacre_options_create_copy(options);
+  nacre_options_set_create_if_missing(own, 1);
+  nacre_options_set_write_buffer_manager(own, manager);
+  nacre_t* counted = nacre_open(own, "counted", &error);
+  CHECK_OK(error);
+  nacre_writeoptions_t* how = nacre_writeoptions_create();
+  nacre_put(counted, how, "k", 1, "v", 1, &error);
+  CHECK_OK(error);
+  CHECK(nacre_write_buffer_manager_memory_usage(manager) > 0);
+  CHECK(nacre_write_buffer_manager_mutable_memtable_memory_usage(manager) > 0);
+  nacre_close(counted);
+  CHECK(nacre_write_buffer_manager_memory_usage(manager) == 0);
+  nacre_destroy_db(own, "counted", &error);
+  CHECK_OK(error);
+  nacre_writeoptions_destroy(how);
+  nacre_options_destroy(own);
+  nacre_write_buffer_manager_destroy(manager);
+}
+
 static void TestOptions(void) {
   nacre_options_t* set = nacre_options_create();
   CHECK_OPTION(allow_degraded_writes, 1);
@@ -69,6 +95,8 @@ static void TestOptions(void) {
   CHECK_OPTION(disable_auto_compactions, 1);
   CHECK_OPTION(max_background_jobs, 3);
   CHECK_OPTION(max_subcompactions, 2);
+  CHECK_OPTION(home_nodes, 1);
+  CHECK_OPTION(db_write_buffer_size, 3 << 20);
   CHECK_OPTION(slab_size, 1 << 20);
   CHECK_OPTION(chunk_size, 1 << 12);
   CHECK_OPTION(max_queue_pairs_per_node, 9);
@@ -436,6 +464,7 @@ int main(int argc, char** argv) {
   CHECK(argc == 3);
   SetUp(argv[1]);
   TestOptions();
+  TestWriteBufferManager();
   TestErrors();
   nacre_options_set_create_if_missing(options, 1);
   nacre_t* db = nacre_open(options, "pearls", &error);

@@ -1,6 +1,6 @@
 // Goal: nodes that die, over and over, leave nothing behind in those that live: no descriptor, no
 // thread, no connection, no mapping; callers get Unavailable, and reach the new node afterwards.
-// Method: two nacre-memnode processes; a hundred rounds of opening the pool, working, kill -9 of
+// Method: two nacre-memnode processes; fifty rounds of opening the pool, working, kill -9 of
 // one node amid the work, closing, and starting it again. What /proc tells of this process and of
 // the node that lives is compared between an early round and the last one.
 
@@ -110,8 +110,8 @@ INSTANTIATE_TEST_SUITE_P(Schemes, LeakTest,
                                                           CompactionSite::kAuto)),
                          NameOf);
 
-TEST_P(LeakTest, NodesThatDieAHundredTimes) {
-  const size_t rounds = kWarmRounds + Scaled(100 - kWarmRounds);
+TEST_P(LeakTest, NodesThatDieAgainAndAgain) {
+  const size_t rounds = kWarmRounds + Scaled(50 - kWarmRounds);
   const pid_t survivor = nodes_[kSurvivor].pid();
   ProcessUsage own;
   ProcessUsage theirs;

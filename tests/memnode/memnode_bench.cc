@@ -14,7 +14,6 @@
 #include "pool/space/space_allocator.h"
 #include "pool/store/table_store.h"
 #include "util/random.h"
-#include "util/threads/executor.h"
 
 namespace nacre::pool {
 namespace {
@@ -40,9 +39,7 @@ struct Bench {
         ->Open("bench", {.create_if_missing = true, .error_if_exists = true}, &lease)
         .IgnoreError();
     store = std::make_unique<TableStore>(client.get(), LocalMemory());
-    executor = NewThreadPool(1, "bench");
-    space = std::make_unique<SpaceAllocator>(client.get(), lease.database_id, 64 << 20, 256 << 10,
-                                             executor.get());
+    space = std::make_unique<SpaceAllocator>(client.get(), lease.database_id, 64 << 20, 256 << 10);
     space->Reserve(Redundancy(), 15 * (uint64_t{64} << 20), kNoNode, &table).IgnoreError();
     Write(table, 14 * (uint64_t{64} << 20), 256 << 10);
   }
@@ -70,7 +67,6 @@ struct Bench {
   std::unique_ptr<MemoryNode> node;
   std::unique_ptr<PoolClient> client;
   std::unique_ptr<TableStore> store;
-  std::unique_ptr<Executor> executor;
   std::unique_ptr<SpaceAllocator> space;
   Placement table;
 };

@@ -68,7 +68,9 @@ class SpaceQuarantineTest : public testing::Test {
   std::set<NodeId> answering_ GUARDED_BY(mutex_);
   std::set<NodeId> abandoned_ GUARDED_BY(mutex_);
   std::set<NodeId> freed_ GUARDED_BY(mutex_);
+  TaskThreads threads_;
   SpaceQuarantine quarantine_{
+      threads_.ticks(),
       {.end_jobs = [this](std::vector<JobEnd>* jobs) { EndJobs(jobs); },
        .may_still_write = [this](NodeId node) { return MayStillWrite(node); },
        .end_abandoned_writes = [this] { EndAbandonedWrites(); }},

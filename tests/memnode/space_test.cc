@@ -260,8 +260,7 @@ TEST_F(SpaceTest, RestoredAfterReopening) {
 
   DatabaseLease lease;
   ASSERT_TRUE(client_->databases()->Open("a", {}, &lease).ok());
-  space_ = std::make_unique<SpaceAllocator>(client_, lease.database_id, slab_bytes_, kChunkBytes,
-                                            executor_.get());
+  space_ = std::make_unique<SpaceAllocator>(client_, lease.database_id, slab_bytes_, kChunkBytes);
   store_ = std::make_unique<TableStore>(client_, LocalMemory());
   for (NodeId node = 0; node < 2; ++node) {
     std::vector<ExtentAddr> live;

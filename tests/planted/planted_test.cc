@@ -230,7 +230,13 @@ INSTANTIATE_TEST_SUITE_P(, PlantedBugOfCase, testing::ValuesIn(kCases),
 
 TEST_P(PlantedBugOfCase, IsFound) {
   const CaseOfBug& each = GetParam();
-  for (const std::string bug : {"", each.name}) {
+  // Without any bug each case is told once.
+  const auto* const first =
+      std::find_if(std::begin(kCases), std::end(kCases),
+                   [&](const auto& other) { return std::string_view(other.test) == each.test; });
+  std::vector<std::string> bugs = {each.name};
+  if (std::string_view(first->name) == each.name) bugs.emplace_back();
+  for (const std::string& bug : bugs) {
     const ProcessResult result =
         RunBinary("planted_tests", {std::string("--gtest_filter=") + each.test}, 300,
                   {std::string(kPlantedVariable) + '=' + bug});

@@ -544,7 +544,6 @@ TEST_F(OptionsTest, WhatHasNoEffectIsInTheLog) {
       {"max_file_opening_threads is 3", [](Options* o) { o->max_file_opening_threads = 3; }},
       {"max_open_files is 100", [](Options* o) { o->max_open_files = 100; }},
       {"max_total_wal_size is 1024", [](Options* o) { o->max_total_wal_size = 1024; }},
-      {"db_write_buffer_size is 4096", [](Options* o) { o->db_write_buffer_size = 4096; }},
       {"wal_dir is /tmp", [](Options* o) { o->wal_dir = "/tmp"; }},
       {"wal_recovery_mode is kAbsoluteConsistency",
        [](Options* o) { o->wal_recovery_mode = rocksdb::WALRecoveryMode::kAbsoluteConsistency; }},

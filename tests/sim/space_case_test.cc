@@ -15,7 +15,6 @@
 #include "pool/wire/node_stats.h"
 #include "tests/support/sim/sim_case.h"
 #include "util/clock.h"
-#include "util/threads/executor.h"
 #include "util/uri.h"
 
 namespace nacre::sim {
@@ -42,9 +41,7 @@ TEST(SpaceCaseTest, SlabsWhoseReturnWasNotAnsweredAreReturnedAgain) {
           pool::DatabaseLease lease;
           c->Expect(client->databases()->Open("db", {.create_if_missing = true}, &lease));
           c->Expect(client->databases()->PublishRoot(lease.database_id, "root"));
-          const std::unique_ptr<Executor> executor = NewThreadPool(1, "lease");
-          pool::SpaceAllocator space(client.get(), lease.database_id, 1 << 20, 4096,
-                                     executor.get());
+          pool::SpaceAllocator space(client.get(), lease.database_id, 1 << 20, 4096);
           const auto leased = [&] {
             pool::NodeStats stats;
             return pool::GetStats(client.get(), 0, &stats).ok() ? stats.slabs_leased : UINT64_MAX;

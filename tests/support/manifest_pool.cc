@@ -20,13 +20,12 @@ ManifestPool::ManifestPool(int copies, const TestPoolOptions& options)
     : ManifestPool(copies, OpenTestPool(options), options.slab_bytes) {}
 
 ManifestPool::ManifestPool(int copies, std::shared_ptr<pool::PoolImpl> pool, uint64_t slab_bytes)
-    : copies_(copies), pool_(std::move(pool)), executor_(NewThreadPool(1, "test")) {
+    : copies_(copies), pool_(std::move(pool)) {
   pool::DatabaseLease lease;
   EXPECT_TRUE(IsOk(client()->databases()->Open("manifest", {.create_if_missing = true}, &lease)));
   database_id_ = lease.database_id;
   constexpr uint64_t kChunkBytes = 16 << 10;
-  space_ = std::make_unique<pool::SpaceAllocator>(client(), database_id_, slab_bytes, kChunkBytes,
-                                                  executor_.get());
+  space_ = std::make_unique<pool::SpaceAllocator>(client(), database_id_, slab_bytes, kChunkBytes);
 }
 
 Status ManifestPool::ReserveReplicas(uint64_t bytes, std::vector<ExtentAddr>* copies) {

@@ -15,7 +15,6 @@
 #include "pool/store/mirrored_extent.h"
 #include "tests/support/test_db.h"
 #include "util/random.h"
-#include "util/threads/executor.h"
 
 namespace nacre {
 
@@ -60,7 +59,6 @@ class ManifestPool : public ManifestSpace {
   std::shared_ptr<pool::PoolImpl> pool_;
   uint64_t database_id_ = 0;
   uint64_t epoch_ = 0;
-  std::unique_ptr<Executor> executor_;
   std::unique_ptr<pool::SpaceAllocator> space_;
   std::string root_;
   std::atomic<uint64_t> copies_in_use_{0};

@@ -43,8 +43,7 @@ void PoolFixture::CreateDatabase(const std::string& name) {
   ASSERT_TRUE(s.ok()) << s.ToString();
   database_name_ = name;
   database_id_ = lease.database_id;
-  space_ = std::make_unique<SpaceAllocator>(client_, database_id_, slab_bytes_, kChunkBytes,
-                                            executor_.get());
+  space_ = std::make_unique<SpaceAllocator>(client_, database_id_, slab_bytes_, kChunkBytes);
   store_ = std::make_unique<TableStore>(client_, LocalMemory());
 }
 

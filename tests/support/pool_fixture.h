@@ -14,7 +14,6 @@
 #include "pool/store/table_store.h"
 #include "table/format/table_meta.h"
 #include "tests/support/table/vector_iterator.h"
-#include "util/threads/executor.h"
 
 namespace nacre::pool {
 
@@ -43,7 +42,6 @@ class PoolFixture : public ::testing::Test {
   CompactionJob MakeJob(const std::vector<std::vector<std::shared_ptr<const TableMeta>>>& runs,
                         int copies, int outputs, uint64_t output_bytes);
 
-  std::unique_ptr<Executor> executor_ = NewThreadPool(1, "test");
   std::shared_ptr<PoolImpl> pool_;
   PoolClient* client_ = nullptr;
   uint64_t slab_bytes_ = 0;

@@ -22,12 +22,16 @@ Thread::Thread(const std::string& name, std::function<void()> body) {
   Simulation* const simulation = Simulation::Current();
   if (simulation != nullptr) simulated_ = simulation->NewThread(name);
   thread_ = std::thread([simulation, number = simulated_, name, run = std::move(body)]() mutable {
-    // Linux takes 15 bytes and the terminator. A thread without its name works as well.
-    ::pthread_setname_np(::pthread_self(), name.substr(0, 15).c_str());
+    NameThis(name);
     if (simulation != nullptr) simulation->BeginThread(number);
     const std::function<void()> mine = std::move(run);  // What it captured ends on this thread.
     mine();
   });
+}
+
+void Thread::NameThis(const std::string& name) {
+  // Linux takes 15 bytes and the terminator. A thread without its name works as well.
+  ::pthread_setname_np(::pthread_self(), name.substr(0, 15).c_str());
 }
 
 void Thread::Join() {

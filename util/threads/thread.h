@@ -25,6 +25,9 @@ class Thread {
   /// Waits for its end. It is joinable.
   void Join();
 
+  /// Names the calling thread from here on, as the constructor does.
+  static void NameThis(const std::string& name);
+
   /// How many threads this machine runs at once; at least 1.
   static size_t HardwareConcurrency();
 

@@ -25,7 +25,6 @@
 #include "tests/support/table/stored_tables.h"
 #include "tests/support/test_db.h"
 #include "util/random.h"
-#include "util/threads/executor.h"
 
 namespace nacre {
 namespace {
@@ -425,11 +424,10 @@ TEST_F(CompactTreeTest, TakesLessSpaceThanTheLevel) {
     return SumOverNodes(pool_.get(), &pool::NodeStats::slabs_total) -
            SumOverNodes(pool_.get(), &pool::NodeStats::slabs_leased);
   };
-  const std::unique_ptr<Executor> executor = NewThreadPool(1, "lease");
   pool::DatabaseLease lease;
   ASSERT_TRUE(
       IsOk(pool_->client()->databases()->Open("other", {.create_if_missing = true}, &lease)));
-  pool::SpaceAllocator other(pool_->client(), lease.database_id, kSlab, 4096, executor.get());
+  pool::SpaceAllocator other(pool_->client(), lease.database_id, kSlab, 4096);
   const uint64_t some = GetNumber(db_.get(), "nacre.total-sst-files-size") / kSlab / 3;
   while (free_slabs() > some) {
     Placement placement;

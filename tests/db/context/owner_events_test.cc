@@ -48,7 +48,8 @@ class Slow final : public EventListener {
 
 TEST(OwnerEventsTest, ASlowListenerMissesTheOldest) {
   auto slow = std::make_shared<Slow>();
-  OwnerEvents events(nullptr, "db", {slow});
+  TaskThreads threads;
+  OwnerEvents events(&threads, nullptr, "db", {slow});
   events.Rebuilt({.tables = 0});
   slow->AwaitFirst();
   constexpr uint64_t kEvents = 200'000;

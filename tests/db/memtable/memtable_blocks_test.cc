@@ -23,7 +23,8 @@ namespace {
 
 TEST(MemTableBlocksTest, ArenasOfSeveralThreadsShareIt) {
   constexpr size_t kBlock = MemTableBlocks::kBlockSize;
-  const auto pool = std::make_shared<MemTableBlocks>(4 * kBlock, 8 * kBlock);
+  TaskThreads task_threads;
+  const auto pool = std::make_shared<MemTableBlocks>(&task_threads, 4 * kBlock, 8 * kBlock);
   std::vector<std::thread> threads;
   for (int t = 0; t < 4; ++t) {
     threads.emplace_back([&pool, t] {
@@ -65,7 +66,8 @@ bool IsResident(const ArenaBlock& block) {
 
 TEST(MemTableBlocksTest, MakesBlocksReadyUntilAsManyAreThereAsExpected) {
   constexpr size_t kBlock = MemTableBlocks::kBlockSize;
-  MemTableBlocks pool(8 * kBlock, 5 * kBlock);
+  TaskThreads task_threads;
+  MemTableBlocks pool(&task_threads, 8 * kBlock, 5 * kBlock);
   EXPECT_EQ(0U, pool.FreeBytes());
   std::vector<ArenaBlock> blocks;
   blocks.push_back(pool.Take());
@@ -87,7 +89,8 @@ TEST(MemTableBlocksTest, MakesBlocksReadyUntilAsManyAreThereAsExpected) {
 
 TEST(MemTableBlocksTest, MakesNoMoreReadyThanItMayKeep) {
   constexpr size_t kBlock = MemTableBlocks::kBlockSize;
-  MemTableBlocks pool(kBlock, 8 * kBlock);
+  TaskThreads task_threads;
+  MemTableBlocks pool(&task_threads, kBlock, 8 * kBlock);
   std::vector<ArenaBlock> blocks;
   blocks.push_back(pool.Take());
   ASSERT_TRUE(ComesToBeFree(pool, kBlock));
@@ -98,7 +101,8 @@ TEST(MemTableBlocksTest, MakesNoMoreReadyThanItMayKeep) {
 TEST(MemTableBlocksTest, MayEndWhileItMakesBlocksReady) {
   constexpr size_t kBlock = MemTableBlocks::kBlockSize;
   for (int round = 0; round < 10; ++round) {
-    const auto pool = std::make_shared<MemTableBlocks>(4 * kBlock, 8 * kBlock);
+    TaskThreads task_threads;
+    const auto pool = std::make_shared<MemTableBlocks>(&task_threads, 4 * kBlock, 8 * kBlock);
     ConcurrentArena arena(pool);
     FirstOfABlock(&arena);
   }

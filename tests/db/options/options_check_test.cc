@@ -53,7 +53,7 @@ TEST(OptionsCheckTest, EachBadOptionIsNamed) {
   const std::vector<Case> cases = {
       {"comparator", [](Options* options) { options->comparator = nullptr; }},
       Set("slab_size", &Options::slab_size, 0),
-      Set("slab_size", &Options::slab_size, kMiB - 1),
+      Set("slab_size", &Options::slab_size, 256 * kKiB - 1),
       Set("slab_size", &Options::slab_size, SIZE_MAX),
       Set("chunk_size", &Options::chunk_size, 0),
       Set("chunk_size", &Options::chunk_size, 2 * kKiB),

@@ -26,7 +26,9 @@ class MembershipKeeperTest : public testing::Test {
   NodeStates now_;
   std::atomic<int> looks_{0};
   std::atomic<int> left_{0};
+  TaskThreads threads_;
   MembershipKeeper keeper_{{.clock = Clock::System(),
+                            .where = {&threads_},
                             .look =
                                 [this] {
                                   MutexLock lock(&mutex_);

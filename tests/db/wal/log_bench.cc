@@ -16,7 +16,6 @@
 #include "pool/pool_impl.h"
 #include "pool/space/space_allocator.h"
 #include "pool/store/mirrored_extent.h"
-#include "util/threads/executor.h"
 
 namespace nacre {
 namespace {
@@ -35,7 +34,7 @@ class BenchLog : public LogSpace {
     pool_->client()->databases()->Open("bench", {.create_if_missing = true}, &lease).IgnoreError();
     database_id_ = lease.database_id;
     space_ = std::make_unique<pool::SpaceAllocator>(pool_->client(), database_id_, 64 << 20,
-                                                    256 << 10, executor_.get());
+                                                    256 << 10);
     OpenWriter();
   }
   ~BenchLog() override {
@@ -66,7 +65,6 @@ class BenchLog : public LogSpace {
     }
   }
 
-  std::unique_ptr<Executor> executor_ = NewThreadPool(1, "bench");
   std::shared_ptr<pool::PoolImpl> pool_;
   uint64_t database_id_ = 0;
   std::unique_ptr<pool::SpaceAllocator> space_;

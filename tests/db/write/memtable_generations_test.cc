@@ -24,16 +24,19 @@ class MemTableGenerationsTest : public PartsFixture {
 
   uint16_t generation() { return generations().sequencer()->generation(); }
   MemTableGenerations& generations() { return parts_->generations; }
+  void HandleFull(uint16_t generation) {
+    generations().MakeRoom(WrittenMemory::kMemTableFull, generation, /*waits=*/true);
+  }
 };
 
 TEST_F(MemTableGenerationsTest, AFullOneEndsOnceAndTheNextOneIsThere) {
   ASSERT_TRUE(IsOk(Put("a", "1")));
   ASSERT_TRUE(IsOk(Put("b", "2")));
   const uint16_t full = generation();
-  generations().HandleFull(full);
+  HandleFull(full);
   EXPECT_EQ(generation(), full + 1);
   EXPECT_NE(family()->FindMemTable(static_cast<uint16_t>(full + 1)), nullptr);
-  generations().HandleFull(full);  // Another writer found it full, too.
+  HandleFull(full);  // Another writer found it full, too.
   EXPECT_EQ(generation(), full + 1);
   {
     MutexLock lock(&parts_->state.mutex);
@@ -67,12 +70,12 @@ TEST_F(MemTableGenerationsTest, AFamilyThatIsNotWrittenHasNoMemTable) {
 TEST_F(MemTableGenerationsTest, StallsWritersUntilOneMoreMayWait) {
   for (int full = 1; full < options_.max_write_buffer_number; ++full) {
     ASSERT_TRUE(IsOk(Put("a", "1")));
-    generations().HandleFull(generation());
+    HandleFull(generation());
     ASSERT_EQ(ended_generations(), static_cast<size_t>(full));
   }
   ASSERT_TRUE(IsOk(Put("a", "2")));
   const uint16_t last = generation();
-  generations().HandleFull(last);
+  HandleFull(last);
   EXPECT_EQ(generation(), last);
   EXPECT_EQ(parts_->write_controller.stall(), Stall::kStop);
   MutexLock lock(&parts_->state.mutex);

@@ -20,9 +20,8 @@ TableFactory::TableFactory(const Comparator* comparator) : comparator_(comparato
       "tables", {.create_if_missing = true, .error_if_exists = true}, &lease);
   EXPECT_TRUE(status.ok()) << status.ToString();
   database_id_ = lease.database_id;
-  executor_ = NewThreadPool(1, "lease");
   space_ = std::make_unique<pool::SpaceAllocator>(pool_->client(), database_id_, options.slab_bytes,
-                                                  kChunk, executor_.get());
+                                                  kChunk);
   store_ = std::make_unique<pool::TableStore>(pool_->client(), pool::LocalMemory());
 }
 

@@ -11,7 +11,6 @@
 #include "pool/store/table_store.h"
 #include "tests/support/table/vector_iterator.h"
 #include "util/threads/epoch.h"
-#include "util/threads/executor.h"
 
 namespace nacre {
 
@@ -51,7 +50,6 @@ class TableFactory {
 
   const InternalKeyComparator comparator_;
   std::shared_ptr<pool::PoolImpl> pool_;
-  std::unique_ptr<Executor> executor_;
   std::unique_ptr<pool::SpaceAllocator> space_;
   std::unique_ptr<pool::TableStore> store_;
   EpochDomain epochs_;
