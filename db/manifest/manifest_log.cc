@@ -19,6 +19,8 @@ constexpr uint32_t kRoomPart = 8;
 constexpr uint64_t kMinRingBytes = 4 << 10;
 /// A node that dies while a manifest is made is found out, and the next try is made on others.
 constexpr int kTries = 5;
+/// After so many, nodes that are late are waited for: where all are by turns, none would do.
+constexpr int kHastyTries = 3;
 /// Image updates to the replicas of a new manifest while others commit; one more runs while no
 /// thread does.
 constexpr int kCatchUps = 8;
@@ -285,7 +287,9 @@ Status ManifestLog::RenewLocked(const Room& room, const DoubtfulEdit* edit) {
   std::unique_ptr<ManifestWriter> writer;
   Status s;
   bool again = true;
-  for (int i = 0; i < kTries && again; ++i) s = MakeManifest(room, edit, &writer, &again);
+  for (int i = 0; i < kTries && again; ++i) {
+    s = MakeManifest(room, edit, /*waits_for_late=*/i >= kHastyTries, &writer, &again);
+  }
   if (s.ok()) {
     NACRE_POINT("renewal.written");
     s = Publish(*writer);
@@ -318,7 +322,7 @@ ManifestRoot ManifestLog::SizesOf(const Room& room) {
   return sizes;
 }
 
-Status ManifestLog::MakeManifest(const Room& room, const DoubtfulEdit* edit,
+Status ManifestLog::MakeManifest(const Room& room, const DoubtfulEdit* edit, bool waits_for_late,
                                  std::unique_ptr<ManifestWriter>* writer, bool* again) {
   slots_->Seal(state_, /*ring_position=*/0);
   SlotImage image = slots_->BeginCopy();
@@ -331,7 +335,8 @@ Status ManifestLog::MakeManifest(const Room& room, const DoubtfulEdit* edit,
     s = space_->ReserveReplicas(sizes.bytes(), &reserved);
     *again = s.ok();
     if (s.ok()) {
-      s = ManifestWriter::Create(options_.client, sizes, reserved, image, version, writer);
+      s = ManifestWriter::Create(options_.client, sizes, reserved, image, version, waits_for_late,
+                                 writer);
     }
   }
   image = SlotImage();  // This needs the mutex: see there.
@@ -340,7 +345,10 @@ Status ManifestLog::MakeManifest(const Room& room, const DoubtfulEdit* edit,
   if (s.ok()) s = CatchUp(**writer, version, &copies);
   if (s.ok() && edit != nullptr) s = (*writer)->Append(edit->version, edit->encoded);
   *again = *again && !s.ok();
-  if (s.ok()) return s;
+  if (s.ok()) {
+    (*writer)->WaitForLate(false);
+    return s;
+  }
   retired_.insert(retired_.end(), copies.begin(), copies.end());
   if (*again) {
     Log(options_.log, LogLevel::kWarn, "manifest: not on these nodes: {}", s.ToString());

@@ -197,7 +197,7 @@ class ManifestLog {
   /// manifest with `edit`, which may be null, has become the root's.
   Status RenewLocked(const Room& room, const DoubtfulEdit* edit) REQUIRES(mutex_);
   /// A manifest as of now, which has `edit`; not the root's yet. `*again`: other nodes may do.
-  Status MakeManifest(const Room& room, const DoubtfulEdit* edit,
+  Status MakeManifest(const Room& room, const DoubtfulEdit* edit, bool waits_for_late,
                       std::unique_ptr<ManifestWriter>* writer, bool* again) REQUIRES(mutex_);
   ManifestRoot SizesOf(const Room& room) REQUIRES(mutex_);
   /// Brings the replicas of `writer`, whose image is of `version`, to the latest edit.

@@ -27,6 +27,9 @@ struct WrittenSegment {
   uint64_t bytes = 0;  ///< Header and records.
 };
 
+/// What the first one has; those after it grow.
+inline constexpr uint64_t kFirstSegmentBytes = 64 << 10;
+
 /// Several in a write buffer, so that space is given back in steps.
 inline uint64_t LogSegmentBytes(uint64_t write_buffer_size) {
   constexpr uint64_t kLeast = 256 << 10;

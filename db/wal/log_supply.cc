@@ -15,18 +15,17 @@ namespace {
 constexpr std::chrono::milliseconds kLookInterval{100};
 /// Segments in a row whose nodes cannot be reached, though the space took them for alive.
 constexpr int kMaxAttempts = 8;
-constexpr uint64_t kFirstBytes = 64 << 10;
 
 }  // namespace
 
 LogSupply::LogSupply(pool::PoolClient* client, LogSpace* space, uint64_t first_number,
-                     uint64_t bytes, Logger* log)
+                     uint64_t first_bytes, uint64_t bytes, Logger* log)
     : client_(client),
       space_(space),
       most_bytes_(bytes),
       log_(log),
       next_number_(std::max<uint64_t>(1, first_number)),
-      bytes_(std::min(bytes, kFirstBytes)),
+      bytes_(std::min(first_bytes, bytes)),
       wanted_bytes_(bytes_) {
   task_.Start({client->threads()}, "nacre-log", kLookInterval, PeriodicTask::Begin::kWithWork,
               [this]() noexcept { Look(); });

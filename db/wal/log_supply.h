@@ -29,11 +29,11 @@ struct PreparedSegment {
 /// Thread safety: all methods may be called from many threads at once.
 class LogSupply {
  public:
-  /// Numbers go up from `first_number`. Segments are of `bytes`, but the first ones smaller, each
-  /// twice as large as the one before: a log to which little is written takes little space.
+  /// Numbers go up from `first_number`. The first segment is of `first_bytes`, and each is twice as
+  /// large as the one before up to `bytes`: a log to which little is written takes little space.
   /// `client` and `space` outlive this.
-  LogSupply(pool::PoolClient* client, LogSpace* space, uint64_t first_number, uint64_t bytes,
-            Logger* log);
+  LogSupply(pool::PoolClient* client, LogSpace* space, uint64_t first_number, uint64_t first_bytes,
+            uint64_t bytes, Logger* log);
   ~LogSupply();
 
   /// The next segment, of `bytes` at least. Waits until there is one, or until one attempt has

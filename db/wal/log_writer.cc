@@ -28,7 +28,8 @@ void Add(std::atomic<uint64_t>* counter, uint64_t n) {
 LogWriter::LogWriter(const LogWriterOptions& options, LogSpace* space)
     : options_(options),
       supply_(std::make_unique<LogSupply>(options.client, space, options.next_number,
-                                          options.segment_bytes, options.log)),
+                                          options.first_segment_bytes, options.segment_bytes,
+                                          options.log)),
       previous_number_(options.previous_number),
       previous_bytes_(options.previous_bytes) {}
 

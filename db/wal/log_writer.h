@@ -30,8 +30,9 @@ struct LogWriterOptions {
   Clock* clock = nullptr;
   uint64_t database_id = 0;
   uint64_t segment_bytes = 4 << 20;
-  size_t ring_bytes = kLogRingBytes;  ///< The most bytes of the ring; a power of two.
-  uint64_t next_number = 1;           ///< Above all numbers that any segment of the database had.
+  uint64_t first_segment_bytes = UINT64_MAX;  ///< At most those of the others.
+  size_t ring_bytes = kLogRingBytes;          ///< The most bytes of the ring; a power of two.
+  uint64_t next_number = 1;  ///< Above all numbers that any segment of the database had.
   /// The end of an earlier log's replay (LogReadResult), if its segments are still recorded: what
   /// lies behind it is void from now on.
   uint64_t previous_number = 0;

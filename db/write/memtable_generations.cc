@@ -64,8 +64,9 @@ WrittenMemory MemTableGenerations::MemoryOf(const ColumnFamily& family, const Me
   MemTableCharge* const charge = memtable.charge();
   if (charge != nullptr) charge->GrowTo(bytes);
   if (bytes >= family.options().write_buffer_size) return WrittenMemory::kMemTableFull;
-  return charge != nullptr && charge->share()->ShouldFlush() ? WrittenMemory::kShareSpent
-                                                             : WrittenMemory::kEnough;
+  const bool spent =
+      charge != nullptr && (charge->share()->ShouldFlush() || charge->share()->ShouldStall());
+  return spent ? WrittenMemory::kShareSpent : WrittenMemory::kEnough;
 }
 
 void MemTableGenerations::MakeRoom(WrittenMemory memory, uint16_t generation, bool waits) {

@@ -266,6 +266,7 @@ Status WritePath::OpenLog(uint64_t next_number, const LogReadResult& replayed, L
   options.client = context_.client;
   options.clock = context_.clock;
   options.database_id = context_.database_id;
+  options.first_segment_bytes = kFirstSegmentBytes;
   options.segment_bytes = LogSegmentBytes(state_->default_family->options().write_buffer_size);
   options.next_number = next_number;
   options.previous_number = replayed.end_number;

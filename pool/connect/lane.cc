@@ -68,16 +68,19 @@ Status Lane::Connect(NodeLink* link, Peer* peer, Late late, bool* left) {
   };
   PoolPace* const pace = &fabric_->pace;
   const std::chrono::nanoseconds most = fabric_->context.options.operation_timeout;
-  const std::chrono::nanoseconds patience =
+  std::chrono::nanoseconds patience =
       pace->Patience(NodeOperation::kRequest) / (late == Late::kLeft ? kQuickPart : 1);
   const Deadline deadline = fabric_->context.OperationDeadline();
   // A node that is slow already was chosen knowingly.
-  if (!link->pace().slow() && patience < most) {
+  while (!link->pace().slow() && patience < most && !deadline.Expired()) {
     const Deadline attempt = Deadline::After(fabric_->context.clock, patience);
     Status s = connect(attempt);
     if (s.ok() || !attempt.Expired()) return s;
     *left = pace->NoteLate(link) && late == Late::kLeft;
     if (*left) return Status::Unavailable(link->address() + ": slow to connect");
+    // Too many others are slow, so that this one is not, yet; or it is waited for.
+    if (late == Late::kAwaited) break;
+    patience *= 2;
   }
   return connect(deadline);
 }

@@ -316,6 +316,7 @@ Status SpaceAllocator::Rep::MakeRoom(NodeId node, uint64_t bytes, bool extend) {
 Status SpaceAllocator::Rep::MakeRoomInTime(NodeId node, uint64_t bytes, bool extend) {
   struct Attempt {
     bool ended = false;
+    bool thrown = false;  ///< Memory ran out.
     Status status;
   };
   NodeLink* const link = client_->fabric()->link(node);
@@ -327,13 +328,11 @@ Status SpaceAllocator::Rep::MakeRoomInTime(NodeId node, uint64_t bytes, bool ext
   const auto attempt = std::make_shared<Attempt>();
   Schedule([this, attempt, node, bytes, extend] {
     MutexLock lock(&mutex_);
-    Status s = Status::Aborted("lease");
     try {
-      s = MakeRoom(node, bytes, extend);
+      attempt->status = MakeRoom(node, bytes, extend);
     } catch (...) {
-      s = StatusOfException();
+      attempt->thrown = true;
     }
-    attempt->status = std::move(s);
     attempt->ended = true;
   });
   const Deadline patience =
@@ -345,7 +344,7 @@ Status SpaceAllocator::Rep::MakeRoomInTime(NodeId node, uint64_t bytes, bool ext
     }
     changed_.WaitFor(patience.Remaining());
   }
-  return attempt->status;
+  return attempt->thrown ? MakeRoom(node, bytes, extend) : attempt->status;
 }
 
 void SpaceAllocator::Rep::LeaseAhead(NodeId node) {

@@ -236,7 +236,7 @@ void MirroredExtent::NoteTimes(uint64_t ticket, uint64_t start_nanos) {
 Status MirroredExtent::FailLate(uint64_t ticket) {
   const bool any = std::any_of(replicas_.begin(), replicas_.end(),
                                [&](const Replica& replica) { return replica.done >= ticket; });
-  if (!any) return Status::OK();
+  if (!any || waits_for_late_) return Status::OK();
   std::string late;
   for (Replica& replica : replicas_) {
     if (replica.done >= ticket || replica.taken_slow) continue;

@@ -59,6 +59,9 @@ class MirroredExtent {
   /// have failed.
   Status Await(uint64_t ticket, Deadline deadline);
 
+  /// From here on a replica that is late does not fail (`waits`), or does.
+  void WaitForLate(bool waits) { waits_for_late_ = waits; }
+
   const Status& failure() const { return failure_; }
   /// Whether a node has become slow since this was opened, and is.
   bool BecameSlow() const;
@@ -113,6 +116,7 @@ class MirroredExtent {
   rdma::AdaptiveSpin spin_;
   Status failure_;
   bool late_ = false;  ///< Those that failed are slow, and nothing worse.
+  bool waits_for_late_ = false;
 };
 
 /// Registered memory of at least `bytes`, as the source of writes to any node. `NoSpace` if the

@@ -105,7 +105,7 @@ TEST_F(DBAllocationsTest, WritersAreToldIfTheLogGetsNoSegment) {
 
 INSTANTIATE_TEST_SUITE_P(Threads, DBThreadAllocationsTest,
                          testing::Values("nacre-report", "nacre-owner", "nacre-scrub",
-                                         "nacre-repair", "nacre-lease", "nacre-knock"),
+                                         "nacre-repair", "nacre-tick", "nacre-knock"),
                          [](const auto& thread) { return std::string(thread.param).substr(6); });
 
 }  // namespace

@@ -23,18 +23,16 @@ std::atomic<uint32_t> failing_one_in{0};
 std::atomic<uint64_t> failing_round{0};
 std::atomic<uint64_t> failed_of_threads{0};
 thread_local uint64_t known_round = 0;
-thread_local bool is_failing = false;
 thread_local uint64_t random_state = 0;
 
 /// It must not allocate.
 bool IsOfFailingThreads() {
   const uint64_t round = failing_round.load(std::memory_order_acquire);
-  if (known_round == round) return is_failing;
-  known_round = round;
   char name[16] = {};
-  is_failing = ::pthread_getname_np(::pthread_self(), name, sizeof(name)) == 0 &&
-               std::strncmp(name, failing_name, sizeof(name)) == 0;
-  random_state = round + reinterpret_cast<uintptr_t>(&random_state);
+  const bool is_failing = ::pthread_getname_np(::pthread_self(), name, sizeof(name)) == 0 &&
+                          std::strncmp(name, failing_name, sizeof(name)) == 0;
+  if (known_round != round) random_state = round + reinterpret_cast<uintptr_t>(&random_state);
+  known_round = round;
   return is_failing;
 }
 

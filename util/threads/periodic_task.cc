@@ -12,6 +12,8 @@ namespace nacre {
 namespace {
 
 constexpr std::chrono::milliseconds kMoment{10};
+/// The name of a thread that does nothing in particular.
+const std::string kAnyTask = "nacre-task";
 
 }  // namespace
 
@@ -93,6 +95,7 @@ class PeriodicTask::State : public std::enable_shared_from_this<State> {
           work_();
           return Status::OK();
         }).IgnoreError();
+        Thread::NameThis(kAnyTask);
       }
       if (stopping_ || again_) continue;
       const Status rests = CatchAll([this]() REQUIRES(mutex_) {

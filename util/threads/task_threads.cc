@@ -123,6 +123,7 @@ void TaskThreads::Run(std::function<void()> run) {
 }
 
 void TaskThreads::StartThread() try {
+  idle_.reserve(threads_.size() + 1);  // To become idle takes no memory.
   std::list<Thread> started(1);
   const auto place = started.begin();
   // It begins with the mutex, so it finds its place in the list.
