@@ -13,7 +13,7 @@ namespace {
 
 constexpr std::chrono::milliseconds kMoment{10};
 /// The name of a thread that does nothing in particular.
-const std::string kAnyTask = "nacre-task";
+constexpr const char* kAnyTask = "nacre-task";
 
 }  // namespace
 
