@@ -29,9 +29,8 @@ constexpr uint64_t kMaxTableBytes = uint64_t{1} << 40;
 /// for.
 constexpr uint64_t kPreferenceSlack = 4;
 
-/// A database with fewer bytes than this, or than so many slabs have, is small.
+/// A database with fewer bytes than this is small.
 constexpr uint64_t kSmallBytes = 4 << 20;
-constexpr uint64_t kSmallSlabs = 4;
 /// Below this, a table's fragments would be mostly heads (MicroEC section IV-E).
 constexpr uint64_t kStripedBytesMin = 64 << 10;
 
@@ -56,9 +55,8 @@ void SpaceAllocator::Rep::Schedule(std::function<void()> task) {
 }
 
 std::vector<NodeId> SpaceAllocator::Rep::Candidates(NodeId preferred, uint64_t bytes) const {
-  std::vector<std::tuple<int, bool, uint64_t, NodeId>> by_use;
+  std::vector<std::tuple<int, uint64_t, NodeId>> by_use;
   uint64_t total = 0;
-  const bool small = IsSmall();
   for (int i = 0; i < client_->node_count(); ++i) {
     const auto node = static_cast<NodeId>(i);
     if (!client_->alive(node)) continue;
@@ -66,14 +64,13 @@ std::vector<NodeId> SpaceAllocator::Rep::Candidates(NodeId preferred, uint64_t b
     // left last.
     const bool home = home_.Contains(node);
     const int rank = nodes_[node].draining ? 4 : (client_->prompt(node) ? 0 : 2) + (home ? 0 : 1);
-    const bool needs_slab = small && !nodes_[node].free.CanTake(bytes);
-    by_use.emplace_back(rank, needs_slab, nodes_[node].used_bytes, node);
+    by_use.emplace_back(rank, nodes_[node].used_bytes, node);
     if (home_.empty() || home) total += nodes_[node].used_bytes;
   }
   std::sort(by_use.begin(), by_use.end());
   std::vector<NodeId> order;
   order.reserve(by_use.size());
-  for (const auto& [rank, needs_slab, used, node] : by_use) order.push_back(node);
+  for (const auto& [rank, used, node] : by_use) order.push_back(node);
 
   // A node that wrote its own output without end would attract all compactions, and all data.
   const auto favourite = std::find(order.begin(), order.end(), preferred);
@@ -91,7 +88,7 @@ std::vector<NodeId> SpaceAllocator::Rep::Candidates(NodeId preferred, uint64_t b
 bool SpaceAllocator::Rep::IsSmall() const {
   uint64_t used = 0;
   for (const Node& node : nodes_) used += node.used_bytes;
-  return used < std::max(kSmallBytes, kSmallSlabs * slab_bytes_);
+  return used < kSmallBytes;
 }
 
 bool SpaceAllocator::Rep::Carve(NodeId node, uint64_t bytes, ExtentAddr* extent) {

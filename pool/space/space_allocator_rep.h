@@ -88,8 +88,7 @@ class SpaceAllocator::Rep {
   bool MustLeave(NodeId node) const REQUIRES(mutex_) {
     return !client_->alive(node) || nodes_[node].draining;
   }
-  /// A database that would fit into few slabs does not take one of each node, nor any ahead of
-  /// need.
+  /// A database with little data has no slabs ahead of need: there may be many such.
   bool IsSmall() const REQUIRES(mutex_);
   /// Nodes in the order in which they are tried.
   std::vector<NodeId> Candidates(NodeId preferred, uint64_t bytes) const REQUIRES(mutex_);

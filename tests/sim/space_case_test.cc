@@ -61,7 +61,7 @@ TEST(SpaceCaseTest, SlabsWhoseReturnWasNotAnsweredAreReturnedAgain) {
           c->Await("the node", [&] { return client->alive(0); });
           // What is still to be done is done with what comes next.
           space.Free(reserve());
-          c->Await("the slabs' return", [&] { return leased() == 1; });
+          c->Await("the slabs' return", [&] { return leased() == 0; });
         });
         return std::to_string(scheduler->steps());
       },
