@@ -68,21 +68,17 @@ Status Lane::Connect(NodeLink* link, Peer* peer, Late late, bool* left) {
   };
   PoolPace* const pace = &fabric_->pace;
   const std::chrono::nanoseconds most = fabric_->context.options.operation_timeout;
-  std::chrono::nanoseconds patience =
+  const std::chrono::nanoseconds patience =
       pace->Patience(NodeOperation::kRequest) / (late == Late::kLeft ? kQuickPart : 1);
-  const Deadline deadline = fabric_->context.OperationDeadline();
   // A node that is slow already was chosen knowingly.
-  while (!link->pace().slow() && patience < most && !deadline.Expired()) {
+  if (!link->pace().slow() && patience < most) {
     const Deadline attempt = Deadline::After(fabric_->context.clock, patience);
     Status s = connect(attempt);
     if (s.ok() || !attempt.Expired()) return s;
     *left = pace->NoteLate(link) && late == Late::kLeft;
     if (*left) return Status::Unavailable(link->address() + ": slow to connect");
-    // Too many others are slow, so that this one is not, yet; or it is waited for.
-    if (late == Late::kAwaited) break;
-    patience *= 2;
   }
-  return connect(deadline);
+  return connect(fabric_->context.OperationDeadline());
 }
 
 void Lane::AbandonWrites(NodeLink* link, const Status& why) {

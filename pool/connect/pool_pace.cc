@@ -133,23 +133,16 @@ void PoolPace::SetSlow(NodeLink* link, bool slow) {
   changes_.fetch_add(1, std::memory_order_release);  // Pairs with changes().
 }
 
-bool PoolPace::MayBecomeSlow(uint64_t now) {
-  size_t alive = 0;
-  std::vector<NodeLink*> slow;
+bool PoolPace::MayBecomeSlow() const {
+  int alive = 0;
+  int slow = 0;
   for (int i = 0; i < fabric_->node_count(); ++i) {
-    NodeLink* const each = fabric_->link(static_cast<NodeId>(i));
+    const NodeLink* const each = fabric_->link(static_cast<NodeId>(i));
     if (!each->alive() || each->is_self()) continue;
     ++alive;
-    if (each->pace().slow()) slow.push_back(each);
+    slow += each->pace().slow() ? 1 : 0;
   }
-  if (2 * (slow.size() + 1) < alive) return true;
-  if (NACRE_PLANTED_BUG("pace.all-nodes-slow-at-a-time")) return true;
-  // One of them may be as fast as ever, and only on probation: it is asked now, and makes room.
-  for (NodeLink* const each : slow) {
-    uint64_t* const until = &each->mutable_pace()->until_nanos_;
-    *until = std::min(*until, now);
-  }
-  return false;
+  return 2 * (slow + 1) < alive || NACRE_PLANTED_BUG("pace.all-nodes-slow-at-a-time");
 }
 
 bool PoolPace::NoteLate(NodeLink* link) {
@@ -160,11 +153,8 @@ bool PoolPace::NoteLate(NodeLink* link) {
   {
     MutexLock lock(&mutex_);
     if (pace->slow()) return true;
+    if (!MayBecomeSlow()) return false;
     const uint64_t now = fabric_->context.clock->NowNanos();
-    if (!MayBecomeSlow(now)) {
-      fabric_->monitor->Wake();
-      return false;
-    }
     const bool relapse = pace->returned_nanos_ != 0 &&
                          now - pace->returned_nanos_ < kRelapse * Nanos(pace->probation_) &&
                          !NACRE_PLANTED_BUG("pace.relapse-forgotten");

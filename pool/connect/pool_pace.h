@@ -25,8 +25,7 @@ struct Fabric;
 ///
 /// Hysteresis: a slow node is asked again after 50 ms, by reads and requests of its own, and
 /// returns when these are not late. Each time that it becomes slow again soon, it stays so
-/// for twice as long, up to ten seconds; but where too many are slow for another one to become so,
-/// all of them are asked at once. One that answers nothing for three seconds is down
+/// for twice as long, up to ten seconds. One that answers nothing for three seconds is down
 /// (node_monitor.h).
 ///
 /// Invariants: less than half of the nodes that are alive are slow at a time. Reads that were asked
@@ -78,8 +77,8 @@ class PoolPace {
   /// Whether reads of the node's memory load it, so that they are no operations.
   bool IsLoaded(const NodeLink& link) const;
   void SetSlow(NodeLink* link, bool slow) REQUIRES(mutex_);
-  /// Whether one more may be slow. If not, those that are are asked at once whether they still are.
-  bool MayBecomeSlow(uint64_t now) REQUIRES(mutex_);
+  /// Whether one more may be slow.
+  bool MayBecomeSlow() const REQUIRES(mutex_);
 
   Fabric* const fabric_;
   std::array<std::atomic<int64_t>, kNodeOperations> patience_nanos_{};  ///< 0: not known yet.

@@ -101,37 +101,6 @@ TEST(SlowCaseTest, AReplicaThatLacksASuffixIsNotWhatATakeoverBelieves) {
       6);
 }
 
-TEST(SlowCaseTest, NoPutWaitsForLongWhereTheLogMovesToNodesThatStandStill) {
-  Tell(
-      [](Scheduler* scheduler, Case* c) {
-        // A request may take 320 ms before it is late; the nodes stand still for longer.
-        constexpr uint64_t kMost = 1000 * kMillisecond;
-        Options options = PatientOptions(c, "rep(3)");
-        options.write_buffer_size = 1 << 20;  // A segment of the log is a quarter of it.
-        options.max_write_buffer_number = 8;
-        OwnedDatabase owner(scheduler, c, options);
-        const std::string value(4096, 'v');
-        // Most are nodes to which nothing has been connected yet.
-        const size_t one = scheduler->Uniform(c->cluster().size());
-        const size_t other =
-            (one + 1 + scheduler->Uniform(c->cluster().size() - 1)) % c->cluster().size();
-        for (const size_t node : {one, other}) SetSlowness(c, node, 1'000'000);
-        uint64_t longest = 0;
-        owner.In([&] {
-          for (int i = 0; i < 300; ++i) {
-            const uint64_t start = scheduler->TrueNanos();
-            c->Expect(owner.db()->Put({}, SlowKey(i), value));
-            longest = std::max(longest, scheduler->TrueNanos() - start);
-            Clock::System()->SleepFor(milliseconds(2));
-          }
-        });
-        c->Expect(longest < kMost,
-                  "a write took " + std::to_string(longest / kMillisecond) + " ms");
-        return std::to_string(longest / kMillisecond);
-      },
-      {.nodes = 7}, 20);
-}
-
 // ---- All nodes at once --------------------------------------------------------------------------
 
 TEST(SlowCaseTest, AllNodesAreNeverSlowAtATimeAndThePoolGoesOn) {
