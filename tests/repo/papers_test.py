@@ -19,7 +19,7 @@ from dataclasses import replace
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "db_bench" / "compare"))
-from compare_test import FOLDER, HAS_MATPLOTLIB  # noqa: E402
+from compare_tool_test import FOLDER, HAS_MATPLOTLIB  # noqa: E402
 from measure import DB_BENCH  # noqa: E402
 from papers import sheet  # noqa: E402
 from papers.figures import Figure, Paper, Result, markdown_figure, markdown_table  # noqa: E402
