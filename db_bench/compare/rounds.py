@@ -102,6 +102,7 @@ class Bench:
     """The binaries in `binaries`, with what they write in `scratch` (in memory, removed by the
     caller) and `runs` (kept). Tables add run(what, number) and micro(name, number)."""
 
+    bench_binary = DB_BENCH
     micro_binary = ""  # None.
     prefix: tuple[str, ...] = ()  # Words before the command of each process.
 
@@ -114,7 +115,7 @@ class Bench:
         self.check_binaries()
 
     def check_binaries(self) -> None:
-        for binary in filter(None, (DB_BENCH, "nacre-memnode", self.micro_binary)):
+        for binary in filter(None, (self.bench_binary, "nacre-memnode", self.micro_binary)):
             if not (self.binaries / binary).exists():
                 raise CompareError(f"there is no {self.binaries / binary}")
 

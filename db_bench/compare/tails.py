@@ -234,6 +234,7 @@ def read_benchmark(path: pathlib.Path, title: str) -> dict:
 
 class Bench(rounds.Bench):
     before: Optional[pathlib.Path] = None
+    bench_binary = BINARY
     micro_binary = "micro_db"
 
     def __init__(self, *arguments):
@@ -249,11 +250,6 @@ class Bench(rounds.Bench):
     def micro(self, name: str, number: int) -> dict:
         """One of MICROBENCHMARKS."""
         return self.micro_result(MICROBENCHMARKS[name], number)
-
-    def check_binaries(self) -> None:
-        for binary in (BINARY, "nacre-memnode", self.micro_binary):
-            if not (self.binaries / binary).exists():
-                raise CompareError(f"there is no {self.binaries / binary}")
 
     @contextlib.contextmanager
     def tcp_pool(self, what: Run, binaries: pathlib.Path
