@@ -8,14 +8,6 @@
 #include "pool/wire/node_stats.h"
 
 namespace nacre {
-namespace {
-
-/// Whether the database lies elsewhere.
-bool IsAway(const std::vector<NodeId>& home, NodeId node) {
-  return !home.empty() && std::find(home.begin(), home.end(), node) == home.end();
-}
-
-}  // namespace
 
 NodeId Executors::Take(const pool::PoolClient& client, const pool::SpaceAllocator& space,
                        const std::map<NodeId, uint64_t>& local_bytes,
@@ -25,7 +17,7 @@ NodeId Executors::Take(const pool::PoolClient& client, const pool::SpaceAllocato
   for (int node = 0; node < client.node_count(); ++node) {
     used_bytes.push_back(space.Usage(static_cast<NodeId>(node)).used_bytes);
   }
-  const std::vector<NodeId> home = space.Home();
+  const pool::HomeNodes home = space.Home();
   MutexLock lock(&mutex_);
   NodeId best = kNoNode;
   std::tuple<bool, bool, uint64_t, uint64_t> best_rank;
@@ -40,7 +32,7 @@ NodeId Executors::Take(const pool::PoolClient& client, const pool::SpaceAllocato
     const uint64_t bytes = local == local_bytes.end() ? 0 : local->second;
     const uint64_t share = bytes / (1 + jobs_on_node_[id]);
     const bool busy = choice == Choice::kIdle && !HasIdleWorker(id);
-    const std::tuple<bool, bool, uint64_t, uint64_t> rank{IsAway(home, id), busy,
+    const std::tuple<bool, bool, uint64_t, uint64_t> rank{home.Excludes(id), busy,
                                                           UINT64_MAX - share, used_bytes[id]};
     if (best != kNoNode && rank >= best_rank) continue;
     best = id;
@@ -80,10 +72,10 @@ uint64_t Executors::WorkersOf(pool::PoolClient* client, NodeId node) {
 
 uint64_t Executors::IdleWorkers(pool::PoolClient* client, const pool::SpaceAllocator& space) {
   uint64_t idle = 0;
-  const std::vector<NodeId> home = space.Home();
+  const pool::HomeNodes home = space.Home();
   for (int i = 0; i < client->node_count(); ++i) {
     const auto node = static_cast<NodeId>(i);
-    if (!client->prompt(node) || space.AwaitsEndOn(node) || IsAway(home, node)) continue;
+    if (!client->prompt(node) || space.AwaitsEndOn(node) || home.Excludes(node)) continue;
     const uint64_t workers = WorkersOf(client, node);
     MutexLock lock(&mutex_);
     idle += workers - std::min(workers, jobs_on_node_[node]);

@@ -13,8 +13,9 @@
 namespace nacre {
 
 /// Has an open database follow its nodes, by a task of its own: nothing else that the database
-/// does (a repair that its limit stretches over hours) delays that, so the root names the nodes
-/// that are there, and manifest and log leave those that are not, soon after each change.
+/// does (a repair that its limit stretches over hours) delays that, only the looks of other
+/// databases, of which a few run at a time. So the root names the nodes that are there, and
+/// manifest and log leave those that are not, soon after each change.
 ///
 /// Thread safety: all methods may be called from many threads at once, save Start and Stop.
 class MembershipKeeper {

@@ -22,9 +22,9 @@ struct PreparedSegment {
   std::unique_ptr<pool::MirroredExtent> extent;
 };
 
-/// Keeps the next segment of a log ready ahead of need, by a task, so that writers do
-/// not wait for space, for the manifest, or for connections. One that has a replica on a node that
-/// was lost meanwhile is replaced.
+/// Keeps the next segment of a log ready ahead of need, by a task, so that writers do not wait for
+/// space, for the manifest, or for connections. One that has a replica on a node that was lost
+/// meanwhile is replaced.
 ///
 /// Thread safety: all methods may be called from many threads at once.
 class LogSupply {

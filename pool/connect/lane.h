@@ -25,7 +25,6 @@ class Lane {
   /// The queue pair to `link`, if there is one in working order; connects if need be.
   /// `Unavailable` naming the node, soon, when it is down or was not reached a moment ago.
   ///
-  ///
   /// A node that does not take the connection in time counts as slow from then on. It is waited for
   /// all the same, as what is to be read may be nowhere else; or, with `kLeft`, is `Unavailable`,
   /// where what is to be written may go to another one. But one that was slow before was chosen

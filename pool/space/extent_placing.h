@@ -11,14 +11,18 @@ namespace nacre::pool {
 
 // What decides where fragments may lie, and how much they take there.
 
+/// `domains` is PoolClient::Domains; a node that has joined since is a domain of its own.
+inline NodeId DomainOf(const std::vector<NodeId>& domains, NodeId node) {
+  return node < domains.size() ? domains[node] : node;
+}
+
 /// Whether a fragment of `placement` lies in the node's failure domain. `domains` is
 /// PoolClient::Domains.
 inline bool SharesDomain(const std::vector<NodeId>& domains, NodeId node,
                          const Placement& placement) {
-  const auto domain_of = [&](NodeId of) { return of < domains.size() ? domains[of] : of; };
   return std::any_of(placement.fragments.begin(), placement.fragments.end(),
                      [&](const ExtentAddr& fragment) {
-                       return domain_of(fragment.start.node) == domain_of(node);
+                       return DomainOf(domains, fragment.start.node) == DomainOf(domains, node);
                      });
 }
 

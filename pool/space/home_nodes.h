@@ -31,6 +31,8 @@ class HomeNodes {
   bool empty() const { return nodes_.empty(); }
   size_t size() const { return nodes_.size(); }
   bool Contains(NodeId node) const;
+  /// There is one, and the node is not in it.
+  bool Excludes(NodeId node) const { return !empty() && !Contains(node); }
   const std::vector<NodeId>& nodes() const { return nodes_; }
   /// What was to lie here lies on `placement`: nodes of it that are no members become ones in place
   /// of members for which `failed` answers true.

@@ -62,10 +62,10 @@ std::vector<NodeId> SpaceAllocator::Rep::Candidates(NodeId preferred, uint64_t b
     if (!client_->alive(node)) continue;
     // Those at home come first, and nodes that are slow behind all others, and those that are to be
     // left last.
-    const bool home = home_.Contains(node);
-    const int rank = nodes_[node].draining ? 4 : (client_->prompt(node) ? 0 : 2) + (home ? 0 : 1);
+    const bool away = home_.Excludes(node);
+    const int rank = nodes_[node].draining ? 4 : (client_->prompt(node) ? 0 : 2) + (away ? 1 : 0);
     by_use.emplace_back(rank, nodes_[node].used_bytes, node);
-    if (home_.empty() || home) total += nodes_[node].used_bytes;
+    if (!away) total += nodes_[node].used_bytes;
   }
   std::sort(by_use.begin(), by_use.end());
   std::vector<NodeId> order;
@@ -77,7 +77,7 @@ std::vector<NodeId> SpaceAllocator::Rep::Candidates(NodeId preferred, uint64_t b
   if (favourite == order.end() || nodes_[preferred].draining || !client_->prompt(preferred)) {
     return order;
   }
-  if (!home_.empty() && !home_.Contains(preferred)) return order;
+  if (home_.Excludes(preferred)) return order;
   const uint64_t fair_share = total / (home_.empty() ? order.size() : home_.size());
   if (nodes_[preferred].used_bytes <= fair_share + fair_share / 4 + kPreferenceSlack * bytes) {
     std::rotate(order.begin(), favourite, favourite + 1);
@@ -552,7 +552,7 @@ Status SpaceAllocator::ReserveFragments(const Placement& placement, uint64_t tab
   return rep_->ReserveFragments(placement, table_bytes, wanted, extents);
 }
 void SpaceAllocator::SettleOn(int nodes) { rep_->SettleOn(nodes); }
-std::vector<NodeId> SpaceAllocator::Home() const { return rep_->Home(); }
+HomeNodes SpaceAllocator::Home() const { return rep_->Home(); }
 void SpaceAllocator::SetDraining(std::vector<NodeId> nodes) { rep_->SetDraining(std::move(nodes)); }
 Status SpaceAllocator::Restore(NodeId node, const std::vector<uint64_t>& slab_offsets,
                                const std::vector<ExtentAddr>& live) {

@@ -6,6 +6,7 @@
 
 #include "nacre/status.h"
 #include "pool/pool_client.h"
+#include "pool/space/home_nodes.h"
 #include "pool/space/space_quarantine.h"
 #include "table/format/placement.h"
 #include "util/codes/reed_solomon.h"
@@ -18,8 +19,8 @@ struct SpaceUsage {
 };
 
 /// The extents of one database: carved locally out of slabs that the nodes lease as a whole
-/// (FUSEE section 4.4). Slabs are leased ahead of need, and returned in batches when
-/// wholly free. Free ranges of adjacent slabs join, so an extent may be larger than a slab.
+/// (FUSEE section 4.4). Slabs are leased ahead of need, and returned in batches when wholly free.
+/// Free ranges of adjacent slabs join, so an extent may be larger than a slab.
 ///
 /// Thread safety: all methods may be called from many threads at once.
 class SpaceAllocator {
@@ -70,7 +71,7 @@ class SpaceAllocator {
   /// Restore. What nodes that do not answer have leased counts as all.
   void SettleOn(int nodes);
   /// Empty unless SettleOn chose one.
-  std::vector<NodeId> Home() const;
+  HomeNodes Home() const;
 
   /// Which nodes are to be left: nothing new goes there as long as the others have room.
   void SetDraining(std::vector<NodeId> nodes);

@@ -8,7 +8,6 @@
 #include <vector>
 
 #include "pool/space/free_ranges.h"
-#include "pool/space/home_nodes.h"
 #include "pool/space/space_allocator.h"
 #include "pool/wire/node_stats.h"
 #include "util/mutex.h"
@@ -37,7 +36,7 @@ class SpaceAllocator::Rep {
                           std::vector<ExtentAddr>* extents) EXCLUDES(mutex_);
   void Free(const ExtentAddr& extent) EXCLUDES(mutex_);
   void SettleOn(int nodes) EXCLUDES(mutex_);
-  std::vector<NodeId> Home() const EXCLUDES(mutex_);
+  HomeNodes Home() const EXCLUDES(mutex_);
   void SetDraining(std::vector<NodeId> nodes) EXCLUDES(mutex_);
   Status Restore(NodeId node, const std::vector<uint64_t>& slab_offsets,
                  const std::vector<ExtentAddr>& live) EXCLUDES(mutex_);

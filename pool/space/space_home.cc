@@ -2,6 +2,7 @@
 #include <vector>
 
 #include "pool/reports.h"
+#include "pool/space/extent_placing.h"
 #include "pool/space/space_allocator_rep.h"
 
 namespace nacre::pool {
@@ -15,7 +16,7 @@ void SpaceAllocator::Rep::SettleOn(int nodes) {
     if (!client_->alive(node)) continue;
     if (!GetStats(client_, node, &stats, NodeRequests::Late::kLeft).ok()) stats = NodeStats();
     candidates.push_back({.node = node,
-                          .domain = node < domains.size() ? domains[node] : node,
+                          .domain = DomainOf(domains, node),
                           .leased = stats.slabs_leased,
                           .slabs = stats.slabs_total});
   }
@@ -26,9 +27,9 @@ void SpaceAllocator::Rep::SettleOn(int nodes) {
   home_.Choose(database_id_, std::move(candidates), static_cast<size_t>(nodes));
 }
 
-std::vector<NodeId> SpaceAllocator::Rep::Home() const {
+HomeNodes SpaceAllocator::Rep::Home() const {
   MutexLock lock(&mutex_);
-  return home_.nodes();
+  return home_;
 }
 
 }  // namespace nacre::pool

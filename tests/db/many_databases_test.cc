@@ -9,6 +9,7 @@
 #include <iterator>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "nacre/db.h"
@@ -36,6 +37,14 @@ std::vector<NodeId> NodesInUse(pool::PoolImpl* pool) {
     if (stats.slabs_leased > 0) nodes.push_back(node);
   }
   return nodes;
+}
+
+/// Two copies, at home.
+Options HomeOptions(std::shared_ptr<Pool> pool) {
+  Options options = SmallTableOptions(std::move(pool));
+  options.redundancy = "rep(2)";
+  options.home_nodes = true;
+  return options;
 }
 
 class ManyDatabasesTest : public testing::Test {
@@ -95,13 +104,9 @@ TEST_F(ManyDatabasesTest, ThoseThatRestTakeFewThreadsAndLittleRoom) {
 }
 
 TEST_F(ManyDatabasesTest, AHomeIsOfAsManyNodesAsTheRedundancyTakes) {
-  TestPoolOptions pool_options;
-  pool_options.nodes = 6;
-  const std::shared_ptr<pool::PoolImpl> pool = OpenTestPool(pool_options);
+  const std::shared_ptr<pool::PoolImpl> pool = OpenTestPool({.nodes = 6});
   ASSERT_NE(pool, nullptr);
-  Options options = SmallTableOptions(pool);
-  options.redundancy = "rep(2)";
-  options.home_nodes = true;
+  const Options options = HomeOptions(pool);
   ASSERT_NO_FATAL_FAILURE(OpenAll(options, 1));
   ASSERT_NO_FATAL_FAILURE(WriteAll(5000, 1000, NoLog()));
   ASSERT_TRUE(IsOk(databases_[0]->CompactRange({}, nullptr, nullptr)));
@@ -116,13 +121,9 @@ TEST_F(ManyDatabasesTest, AHomeIsOfAsManyNodesAsTheRedundancyTakes) {
 }
 
 TEST_F(ManyDatabasesTest, AHomeThatLosesANodeMoves) {
-  TestPoolOptions pool_options;
-  pool_options.nodes = 6;
-  const std::shared_ptr<pool::PoolImpl> pool = OpenTestPool(pool_options);
+  const std::shared_ptr<pool::PoolImpl> pool = OpenTestPool({.nodes = 6});
   ASSERT_NE(pool, nullptr);
-  Options options = SmallTableOptions(pool);
-  options.redundancy = "rep(2)";
-  options.home_nodes = true;
+  const Options options = HomeOptions(pool);
   ASSERT_NO_FATAL_FAILURE(OpenAll(options, 1));
   ASSERT_NO_FATAL_FAILURE(WriteAll(5000, 1000, NoLog()));
   const std::vector<NodeId> home = NodesInUse(pool.get());

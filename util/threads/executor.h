@@ -18,4 +18,5 @@ class Executor {
   /// Runs at least so many tasks at once from now on.
   virtual void Grow(int threads) = 0;
 };
+
 }  // namespace nacre
