@@ -316,6 +316,7 @@ Status RangeCompactor::Execute(const ColumnFamily& family, pool::CompactionJob* 
     // Before the node is asked: another process of it may answer, never an earlier one.
     const uint32_t start = executor == kNoNode ? 0 : context_.client->start_id(executor);
     const int alive = context_.client->alive_count();
+    const uint64_t pace_changes = context_.client->pace_changes();
     pool::CompactionResult result;
     pool::JobEnd end;
     job->outputs.clear();
@@ -384,8 +385,9 @@ Status RangeCompactor::Execute(const ColumnFamily& family, pool::CompactionJob* 
     if (executor != kNoNode) {
       tried.push_back(executor);
       if (status.IsNotSupported()) context_.refusals.Add(executor, start, needs);
-    } else if (context_.client->alive_count() == alive) {
-      return status;  // Each node that dies under this process costs one more try.
+    } else if (context_.client->alive_count() == alive &&
+               context_.client->pace_changes() == pace_changes) {
+      return status;  // Each node that dies or becomes slow meanwhile costs one more try.
     }
   }
 }

@@ -336,6 +336,62 @@ TEST(SlowCaseTest, TablesThatAreWrittenNarrowTolerateAsMuchAsWasPromised) {
       {.nodes = 6}, 4);
 }
 
+/// Counts the failures that applications are told of.
+class FailureListener : public EventListener {
+ public:
+  explicit FailureListener(Case* c) : case_(c) {}
+  void OnBackgroundError(BackgroundErrorReason /*reason*/, Status* error) override {
+    case_->Expect(false, "background work fails: " + error->ToString());
+  }
+
+ private:
+  Case* const case_;
+};
+
+TEST(SlowCaseTest, NoBackgroundWorkFailsSinceANodeIsSlow) {
+  Tell(
+      [](Scheduler* scheduler, Case* c) {
+        constexpr size_t kKeys = 400;
+        constexpr int kRounds = 8;
+        const char* const redundancies[] = {"none", "rep(2)", "rs(2,1)"};
+        Options options = PatientOptions(c, redundancies[scheduler->Uniform(3)]);
+        if (scheduler->OneIn(2)) options.compaction = CompactionSite::kCompute;
+        options.target_file_size_base = 128 << 10;
+        options.level0_file_num_compaction_trigger = 2;
+        options.listeners.push_back(std::make_shared<FailureListener>(c));
+        for (int round = 0; round < kRounds; ++round) {
+          // It has no connections yet.
+          OwnedDatabase owner(scheduler, c, options);
+          const size_t slow = scheduler->Uniform(c->cluster().size());
+          bool rests = false;
+          c->cluster().Run(owner.process(), "slow", [&] {
+            Clock::System()->SleepFor(milliseconds(scheduler->Uniform(40)));
+            SetSlowness(c, slow, kSlow / 4);
+            Clock::System()->SleepFor(milliseconds(20 + scheduler->Uniform(400)));
+            SetSlowness(c, slow, 1);
+            rests = true;
+          });
+          owner.In([&] {
+            // The log would find out which node is slow.
+            WriteOptions unlogged;
+            unlogged.disable_wal = true;
+            for (size_t i = 0; i < kKeys; ++i) {
+              c->Expect(owner.db()->Put(unlogged, SlowKey(i), SlowValue(i)));
+              if (i % 40 == 0) c->Expect(owner.db()->Flush({}));
+            }
+            c->Expect(owner.db()->Flush({}));
+            c->Expect(owner.db()->CompactRange({}, nullptr, nullptr));
+            c->Expect(owner.db()->WaitForCompact());
+          });
+          c->Await("it to be prompt", [&] { return rests; });
+          owner.Check(kKeys);
+          owner.Kill();
+        }
+        return std::to_string(scheduler->steps());
+      },
+      {.nodes = 6}, 24);
+}
+
 // ---- Space --------------------------------------------------------------------------------------
 
 TEST(SlowCaseTest, AWriteOfTheLogThatIsStillUnderWayIsStoredOverNothing) {

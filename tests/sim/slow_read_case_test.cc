@@ -132,7 +132,7 @@ void ReadEverything(Scheduler* scheduler, Case* c, OwnedDatabase* owner, size_t 
     multi_get();
     ++ended;
   });
-  constexpr int kIterating = 3;
+  constexpr int kIterating = 8;
   for (int i = 0; i < kIterating; ++i) {
     c->cluster().Run(owner->process(), "iterate", [&] {
       iterate();
@@ -165,7 +165,7 @@ TEST(SlowReadCaseTest, WhatArrivesLateIsStoredWhereNothingElseIs) {
         owner.Check(kKeys);
         return std::to_string(scheduler->steps());
       },
-      {.nodes = 6}, 24);  // One in sixteen or so finds memory that was given back too early.
+      {.nodes = 6}, 24);  // One in four finds memory that was given back too early.
 }
 
 TEST(SlowReadCaseTest, ReadsAreAskedOfOthersNoMoreOftenThanTheyMay) {
