@@ -11,6 +11,12 @@ namespace {
 
 constexpr char kFormatVersion = 1;
 
+std::string ValueOf(const WriteBatch& batch) {
+  std::string value(1, kFormatVersion);
+  value += batch.Data();
+  return value;
+}
+
 }  // namespace
 
 Status PreparedStore::Open(
@@ -60,9 +66,14 @@ Status PreparedStore::Add(WriteOptions options, const std::string& name, const W
   NACRE_RETURN_IF_ERROR(FindFamily(&family));
   options.disable_wal = false;
   options.sync = true;
-  std::string value(1, kFormatVersion);
-  value += batch.Data();
-  return db_->Put(options, family, name, value);
+  return db_->Put(options, family, name, ValueOf(batch));
+}
+
+Status PreparedStore::AddEntry(const std::string& name, const WriteBatch& entry,
+                               WriteBatch* batch) {
+  ColumnFamilyHandle* family = nullptr;
+  NACRE_RETURN_IF_ERROR(FindFamily(&family));
+  return batch->Put(family, name, ValueOf(entry));
 }
 
 Status PreparedStore::AddRemoval(const std::string& name, WriteBatch* batch) {

@@ -35,10 +35,18 @@ class PreparedStore {
   /// Must precede closing the database.
   void Close() EXCLUDES(mutex_);
 
+  /// Makes the family now, if it is not there.
+  Status MakeFamily() EXCLUDES(mutex_) {
+    ColumnFamilyHandle* family = nullptr;
+    return FindFamily(&family);
+  }
   /// Durable when it returns, wherever the database has a log. The first one makes the family.
   Status Add(WriteOptions options, const std::string& name, const WriteBatch& batch)
       EXCLUDES(mutex_);
-  /// Has `batch` remove the entry. Add was called for it.
+  /// Has `batch` make the entry.
+  Status AddEntry(const std::string& name, const WriteBatch& entry, WriteBatch* batch)
+      EXCLUDES(mutex_);
+  /// Has `batch` remove the entry.
   Status AddRemoval(const std::string& name, WriteBatch* batch) EXCLUDES(mutex_);
 
  private:

@@ -69,6 +69,7 @@ LAYERS = {
     "db/checkpoint": (*BELOW_DB, "db/", "db/manifest", "db/family", "db/version"),
     "db": (*BELOW_DB, "db"),
     "transactions": (*BELOW_DB, "db"),
+    "sharding": (*BELOW_DB, "db", "transactions"),
     "adapters/common": ("nacre", "util"),
     "adapters/c": ("nacre", "util", "adapters/common"),
     "adapters/leveldb": (*BELOW_DB, "db", "adapters/common"),
@@ -76,8 +77,8 @@ LAYERS = {
     "adapters/rocksdb": (*BELOW_DB, "db"),
     "adapters/rocksdb_fs": (*BELOW_POOL, "pool/", "pool/wire", "pool/read", "pool/space",
                             "pool/store"),
-    "db_bench": (*BELOW_DB, "db", "adapters", "db_bench"),
-    "db_bench/engine": (*BELOW_DB, "db", "adapters", "db_bench/"),
+    "db_bench": (*BELOW_DB, "db", "sharding", "adapters", "db_bench"),
+    "db_bench/engine": (*BELOW_DB, "db", "sharding", "adapters", "db_bench/"),
     "db_bench/report": (*BELOW_DB, "db", "adapters", "db_bench/", "db_bench/engine"),
     "perf": ("nacre", "util", "rdma", "pool"),
     "ctl": (*BELOW_DB, "db"),
@@ -86,7 +87,8 @@ LAYERS = {
     "sqlite/query": ("nacre", "util", "sqlite/", "sqlite/row"),
     "sqlite/command_log": ("nacre", "util", "sqlite/", "sqlite/row"),
     "examples": ("nacre",),
-    "tests": (*BELOW_DB, "memnode", "db", "transactions", "adapters", "db_bench", "perf", "ctl",
+    "tests": (*BELOW_DB, "memnode", "db", "transactions", "sharding", "adapters", "db_bench",
+              "perf", "ctl",
               "sqlite", "examples"),
 }
 

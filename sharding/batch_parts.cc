@@ -1,0 +1,139 @@
+#include "sharding/batch_parts.h"
+
+#include <map>
+#include <string>
+#include <utility>
+
+#include "db/write/update_limits.h"
+#include "table/format/write_batch_format.h"
+
+namespace nacre {
+namespace {
+
+class Divider {
+ public:
+  Divider(const ShardMap& map, const FindShardedFamily& find) : map_(map), find_(find) {}
+
+  Status Divide(const WriteBatch& batch, std::vector<BatchPart>* parts) {
+    if (batch.Data().size() < kWriteBatchHeader) {
+      return Status::Corruption("write batch: shorter than its header");
+    }
+    Slice input(batch.Data());
+    input.remove_prefix(kWriteBatchHeader);
+    uint64_t found = 0;
+    std::vector<Slice> log_data;
+    while (!input.empty()) {
+      BatchItem item;
+      NACRE_RETURN_IF_ERROR(ParseBatchItem(&input, &item));
+      if (item.log_data) {
+        log_data.push_back(item.value);
+        continue;
+      }
+      ++found;
+      NACRE_RETURN_IF_ERROR(CheckUpdate(item.key, item.value));
+      NACRE_RETURN_IF_ERROR(Add(item));
+    }
+    NACRE_RETURN_IF_ERROR(CheckBatchCount(found, batch.Count()));
+    parts->clear();
+    for (auto& [shard, part] : parts_) parts->push_back(std::move(part));
+    for (const Slice& blob : log_data) {
+      if (!parts->empty()) NACRE_RETURN_IF_ERROR(parts->front().updates.PutLogData(blob));
+    }
+    return Status::OK();
+  }
+
+ private:
+  Status Add(const BatchItem& item) {
+    std::shared_ptr<const ShardedFamily> held;
+    if (item.family != kDefaultFamily) NACRE_RETURN_IF_ERROR(find_(item.family, &held));
+    const ShardedFamily* const family = held.get();
+    size_t shard = map_.Find(item.key);
+    if (item.type != ValueType::kRangeDeletion) return AddTo(shard, item, family);
+    const Comparator& comparator = *map_.comparator();
+    if (comparator.Compare(item.value, item.key) < 0) {
+      return Status::InvalidArgument("DeleteRange: the end is before the begin");
+    }
+    BatchItem piece = item;
+    while (comparator.Compare(piece.key, item.value) < 0) {
+      const bool ends_here = map_.IsBeforeEnd(shard, item.value) || shard + 1 == map_.size();
+      piece.value = ends_here ? item.value : Slice(map_.shards()[shard + 1].begin);
+      NACRE_RETURN_IF_ERROR(AddTo(shard, piece, family));
+      piece.key = piece.value;
+      ++shard;
+    }
+    return Status::OK();
+  }
+
+  Status AddTo(size_t shard, const BatchItem& item, const ShardedFamily* family) {
+    BatchPart& part = parts_[shard];
+    part.shard = shard;
+    ColumnFamilyHandle* const handle = family == nullptr ? nullptr : family->of_shard(shard);
+    KeySet keys{.family = item.family, .begin = item.key.ToString()};
+    if (item.type == ValueType::kRangeDeletion) {
+      keys.kind = KeySet::Kind::kRange;
+      keys.end = item.value.ToString();
+    }
+    part.keys.push_back(std::move(keys));
+    switch (item.type) {
+      case ValueType::kValue:
+        return part.updates.Put(handle, item.key, item.value);
+      case ValueType::kDeletion:
+        return part.updates.Delete(handle, item.key);
+      case ValueType::kSingleDeletion:
+        return part.updates.SingleDelete(handle, item.key);
+      case ValueType::kMerge:
+        return part.updates.Merge(handle, item.key, item.value);
+      case ValueType::kRangeDeletion:
+        return part.updates.DeleteRange(handle, item.key, item.value);
+    }
+    return Status::Corruption("write batch: an update of an unknown type");
+  }
+
+  const ShardMap& map_;
+  const FindShardedFamily& find_;
+  std::map<size_t, BatchPart> parts_;
+};
+
+}  // namespace
+
+Status FindOnlyShard(const ShardMap& map, const WriteBatch& batch, std::optional<size_t>* shard) {
+  *shard = std::nullopt;
+  bool several = false;
+  size_t only = map.size();
+  NACRE_RETURN_IF_ERROR(ForEachUpdate(
+      batch.Data(), [&](ValueType type, uint32_t, const Slice& key, const Slice& value) {
+        if (several) return;
+        if (only == map.size()) {
+          only = map.Find(key);
+        } else if (!map.Has(only, key)) {
+          several = true;
+        }
+        // A range that ends where the next shard begins is this one's.
+        if (type == ValueType::kRangeDeletion && only + 1 < map.size() &&
+            map.comparator()->Compare(value, map.shards()[only + 1].begin) > 0) {
+          several = true;
+        }
+      }));
+  if (!several) *shard = only == map.size() ? 0 : only;
+  return Status::OK();
+}
+
+Status DivideBatch(const ShardMap& map, const WriteBatch& batch, const FindShardedFamily& find,
+                   std::vector<BatchPart>* parts) {
+  return Divider(map, find).Divide(batch, parts);
+}
+
+KeySets KeysOf(const WriteBatch& batch) {
+  KeySets keys;
+  ForEachUpdate(batch.Data(), [&](ValueType type, uint32_t family, const Slice& key,
+                                  const Slice& value) {
+    const bool range = type == ValueType::kRangeDeletion;
+    keys.push_back({.family = family,
+                    .kind = range ? KeySet::Kind::kRange : KeySet::Kind::kKey,
+                    .begin = key.ToString(),
+                    .end = range ? value.ToString() : std::string()});
+  }).IgnoreError();
+  return keys;
+}
+
+}  // namespace nacre

@@ -1,0 +1,157 @@
+#include "sharding/shard_map.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+#include "sharding/shard_map.pb.h"
+#include "util/coding.h"
+
+namespace nacre {
+namespace {
+
+constexpr uint32_t kFormatVersion = 1;
+/// The default family has 0, and each shard has another one for what is prepared.
+constexpr uint32_t kFirstFamily = 2;
+
+uint64_t PrefixOf(const Slice& key) {
+  uint64_t prefix = 0;
+  for (size_t i = 0; i < sizeof(prefix); ++i) {
+    prefix = prefix << 8 | (i < key.size() ? static_cast<uint8_t>(key[i]) : 0);
+  }
+  return prefix;
+}
+
+}  // namespace
+
+Status ShardMap::Make(const Comparator* comparator, const std::vector<std::string>& boundaries,
+                      ShardMap* map) {
+  ShardMap made;
+  made.comparator_ = comparator;
+  made.next_family_ = kFirstFamily;
+  made.shards_.push_back({.id = made.next_shard_++, .begin = {}});
+  for (const std::string& begin : boundaries) {
+    const bool ascends =
+        made.shards_.size() == 1 || comparator->Compare(made.shards_.back().begin, begin) < 0;
+    if (begin.empty() || !ascends) {
+      return Status::InvalidArgument(
+          fmt::format("boundaries: '{}' is {}", Slice(begin).ToString(/*hex=*/true),
+                      begin.empty() ? "empty" : "not behind the one before it"));
+    }
+    made.shards_.push_back({.id = made.next_shard_++, .begin = begin});
+  }
+  made.Prepare();
+  *map = std::move(made);
+  return Status::OK();
+}
+
+Status ShardMap::Parse(const Slice& bytes, const Comparator* comparator, ShardMap* map) {
+  sharding::Map message;
+  if (!message.ParseFromArray(bytes.data(), static_cast<int>(bytes.size())) ||
+      message.shards().empty()) {
+    return Status::Corruption("the map of the shards cannot be parsed");
+  }
+  if (message.format() != kFormatVersion) {
+    return Status::NotSupported(
+        fmt::format("the map of the shards has format {}", message.format()));
+  }
+  if (message.comparator() != comparator->Name()) {
+    return Status::InvalidArgument(fmt::format("the keyspace has the comparator {}, not {}",
+                                               message.comparator(), comparator->Name()));
+  }
+  ShardMap parsed;
+  parsed.comparator_ = comparator;
+  parsed.version_ = message.version();
+  parsed.being_made_ = message.being_made();
+  parsed.next_shard_ = message.next_shard();
+  parsed.next_family_ = message.next_family();
+  for (const sharding::Shard& shard : message.shards()) {
+    parsed.shards_.push_back({.id = shard.id(), .begin = shard.begin()});
+  }
+  for (const sharding::Family& family : message.families()) {
+    parsed.families_.push_back({.id = family.id(), .name = family.name()});
+  }
+  for (size_t i = 2; i < parsed.shards_.size(); ++i) {
+    if (comparator->Compare(parsed.shards_[i - 1].begin, parsed.shards_[i].begin) >= 0) {
+      return Status::Corruption("the shards of the map do not ascend");
+    }
+  }
+  parsed.Prepare();
+  *map = std::move(parsed);
+  return Status::OK();
+}
+
+std::string ShardMap::Serialize() const {
+  sharding::Map message;
+  message.set_format(kFormatVersion);
+  message.set_version(version_);
+  message.set_being_made(being_made_);
+  message.set_comparator(comparator_->Name());
+  message.set_next_shard(next_shard_);
+  message.set_next_family(next_family_);
+  for (const Shard& shard : shards_) {
+    sharding::Shard* const added = message.add_shards();
+    added->set_id(shard.id);
+    added->set_begin(shard.begin);
+  }
+  for (const Family& family : families_) {
+    sharding::Family* const added = message.add_families();
+    added->set_id(family.id);
+    added->set_name(family.name);
+  }
+  return message.SerializeAsString();
+}
+
+std::string ShardMap::DatabaseOf(const std::string& keyspace, uint32_t id) {
+  return fmt::format("{}@{}", keyspace, id);
+}
+
+std::string ShardMap::DatabaseOfMap(const std::string& keyspace) { return keyspace + "@map"; }
+
+bool ShardMap::IsShardOf(const std::string& database, const std::string& keyspace) {
+  if (!database.starts_with(keyspace + "@")) return false;
+  const std::string_view id = std::string_view(database).substr(keyspace.size() + 1);
+  return !id.empty() &&
+         std::all_of(id.begin(), id.end(), [](char c) { return c >= '0' && c <= '9'; });
+}
+
+void ShardMap::Prepare() {
+  prefixes_.clear();
+  if (comparator_ != BytewiseComparator()) return;
+  for (const Shard& shard : shards_) prefixes_.push_back(PrefixOf(shard.begin));
+}
+
+size_t ShardMap::Find(const Slice& key) const {
+  auto begin = shards_.begin() + 1;
+  auto end = shards_.end();
+  if (!prefixes_.empty()) {
+    // As a rule the first bytes tell.
+    const uint64_t prefix = PrefixOf(key);
+    const auto [low, high] = std::equal_range(prefixes_.begin() + 1, prefixes_.end(), prefix);
+    begin = shards_.begin() + (low - prefixes_.begin());
+    end = shards_.begin() + (high - prefixes_.begin());
+  }
+  const auto behind = std::partition_point(
+      begin, end, [&](const Shard& shard) { return comparator_->Compare(shard.begin, key) <= 0; });
+  return static_cast<size_t>(behind - shards_.begin()) - 1;
+}
+
+void ShardMap::SetMade() {
+  being_made_ = false;
+  ++version_;
+}
+
+uint32_t ShardMap::AddFamily(const std::string& name) {
+  families_.push_back({.id = next_family_++, .name = name});
+  ++version_;
+  return families_.back().id;
+}
+
+void ShardMap::RemoveFamily(const std::string& name) {
+  std::erase_if(families_, [&](const Family& family) { return family.name == name; });
+  ++version_;
+}
+
+}  // namespace nacre

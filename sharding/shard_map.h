@@ -1,0 +1,82 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "nacre/comparator.h"
+#include "nacre/slice.h"
+#include "nacre/status.h"
+
+namespace nacre {
+
+/// Which shard has which keys, and the families that all shards have. A value.
+class ShardMap {
+ public:
+  struct Shard {
+    uint32_t id = 0;
+    std::string begin;
+  };
+  struct Family {
+    uint32_t id = 0;
+    std::string name;
+  };
+
+  /// The map of a keyspace that is being made. `InvalidArgument`: the boundaries do not ascend.
+  static Status Make(const Comparator* comparator, const std::vector<std::string>& boundaries,
+                     ShardMap* map);
+  /// `Corruption`; `NotSupported` for a later format; `InvalidArgument` for another comparator.
+  static Status Parse(const Slice& bytes, const Comparator* comparator, ShardMap* map);
+  std::string Serialize() const;
+
+  /// The database that holds shard `id`, and the one that holds the map.
+  static std::string DatabaseOf(const std::string& keyspace, uint32_t id);
+  static std::string DatabaseOfMap(const std::string& keyspace);
+  static bool IsShardOf(const std::string& database, const std::string& keyspace);
+
+  /// Index of the shard that has `key`.
+  size_t Find(const Slice& key) const;
+  /// Whether `key` is before the keys of shard `index` + 1.
+  bool IsBeforeEnd(size_t index, const Slice& key) const {
+    return index + 1 == shards_.size() || comparator_->Compare(key, shards_[index + 1].begin) < 0;
+  }
+  /// The shard has `key`.
+  bool Has(size_t index, const Slice& key) const {
+    return (index == 0 || comparator_->Compare(key, shards_[index].begin) >= 0) &&
+           IsBeforeEnd(index, key);
+  }
+
+  const Comparator* comparator() const { return comparator_; }
+  const std::vector<Shard>& shards() const { return shards_; }
+  size_t size() const { return shards_.size(); }
+  const std::vector<Family>& families() const { return families_; }
+  bool being_made() const { return being_made_; }
+
+  void SetMade();
+  /// A family whose name is new. Its id.
+  uint32_t AddFamily(const std::string& name);
+  void RemoveFamily(const std::string& name);
+  /// Becomes `changed`, a copy of this whose families were changed.
+  void SetFamiliesOf(const ShardMap& changed) {
+    version_ = changed.version_;
+    next_family_ = changed.next_family_;
+    families_ = changed.families_;
+  }
+
+ private:
+  void Prepare();
+
+  const Comparator* comparator_ = nullptr;
+  uint64_t version_ = 1;
+  bool being_made_ = true;
+  uint32_t next_shard_ = 0;
+  uint32_t next_family_ = 0;
+  std::vector<Shard> shards_;
+  std::vector<Family> families_;
+  /// The first eight bytes of where each shard begins, as a number; empty unless keys are in the
+  /// order of their bytes.
+  std::vector<uint64_t> prefixes_;
+};
+
+}  // namespace nacre

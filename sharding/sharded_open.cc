@@ -1,0 +1,284 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "db/db_impl.h"
+#include "db/options/options_check.h"
+#include "db/options/pool_of_options.h"
+#include "sharding/sharded_db_impl.h"
+#include "sharding/shared_batch.h"
+#include "util/exceptions.h"
+#include "util/log.h"
+#include "util/named_point.h"
+#include "util/threads/thread.h"
+
+namespace nacre {
+namespace {
+
+constexpr char kMapKey[] = "map";
+/// How often the keyspace was opened, which each opening writes.
+constexpr char kOpeningsKey[] = "openings";
+
+/// The map takes a few kilobytes and no work. It shares what it can with the shards.
+Options MapOptions(const ShardedOptions& options) {
+  Options of_map{DBOptions(options), ColumnFamilyOptions()};
+  of_map.comparator = BytewiseComparator();
+  of_map.write_buffer_size = 64 << 10;
+  of_map.listeners.clear();
+  of_map.statistics.reset();
+  of_map.record_cache_size = 0;
+  of_map.create_missing_column_families = false;
+  return of_map;
+}
+
+Status CheckOptionsOf(const ShardedOptions& options, const std::string& name,
+                      const std::vector<ColumnFamilyDescriptor>& families) {
+  if (!options.coordinator.empty()) {
+    return Status::NotSupported("coordinator '" + options.coordinator +
+                                "': a keyspace has one owner so far");
+  }
+  if (name.find('@') != std::string::npos) {
+    return Status::InvalidArgument("keyspace '" + name + "': '@' is for the names of its shards");
+  }
+  for (const ColumnFamilyDescriptor& family : families) {
+    if (family.options.comparator == options.comparator) continue;
+    return Status::InvalidArgument("column family " + family.name +
+                                   ": all families of a keyspace have the same comparator");
+  }
+  return Status::OK();
+}
+
+}  // namespace
+
+Status ShardedDB::Open(const ShardedOptions& options, const std::string& name,
+                       std::unique_ptr<ShardedDB>* db) {
+  std::vector<ColumnFamilyHandle*> handles;
+  NACRE_RETURN_IF_ERROR(Open(
+      options, name, {ColumnFamilyDescriptor(kDefaultColumnFamilyName, options)}, &handles, db));
+  return (*db)->DestroyColumnFamilyHandle(handles.front());
+}
+
+Status ShardedDB::Open(const ShardedOptions& options, const std::string& name,
+                       const std::vector<ColumnFamilyDescriptor>& families,
+                       std::vector<ColumnFamilyHandle*>* handles, std::unique_ptr<ShardedDB>* db) {
+  db->reset();
+  return CatchAll([&] { return ShardedDBImpl::Open(options, name, families, handles, db); });
+}
+
+Status ShardedDBImpl::Open(const ShardedOptions& given, const std::string& name,
+                           const std::vector<ColumnFamilyDescriptor>& families,
+                           std::vector<ColumnFamilyHandle*>* handles,
+                           std::unique_ptr<ShardedDB>* db) {
+  handles->clear();
+  ShardedOptions options = given;
+  const auto of_default = std::find_if(
+      families.begin(), families.end(),
+      [](const ColumnFamilyDescriptor& family) { return family.name == kDefaultColumnFamilyName; });
+  if (of_default == families.end()) {
+    return Status::InvalidArgument("the default column family is not named");
+  }
+  static_cast<ColumnFamilyOptions&>(options) = of_default->options;
+  NACRE_RETURN_IF_ERROR(CheckOptionsOf(options, name, families));
+  if (options.pool == nullptr) {
+    // All shards use the same one.
+    std::shared_ptr<pool::PoolImpl> pool;
+    NACRE_RETURN_IF_ERROR(OpenPoolOf(options, &pool));
+    options.pool = std::move(pool);
+  }
+  if (options.db_write_buffer_size > 0 && options.write_buffer_manager == nullptr) {
+    options.write_buffer_manager =
+        std::make_shared<WriteBufferManager>(options.db_write_buffer_size);
+  }
+  std::unique_ptr<ShardedDBImpl> opened(new ShardedDBImpl(options, name));
+  NACRE_RETURN_IF_ERROR(opened->OpenMap(options));
+  NACRE_RETURN_IF_ERROR(opened->OpenShards(options, families));
+  NACRE_RETURN_IF_ERROR(SettleBatches(opened->shards_).WithContext("keyspace " + name));
+  std::vector<ColumnFamilyDescriptor> missing;
+  for (const ColumnFamilyDescriptor& family : families) {
+    if (opened->HasFamily(family.name)) continue;
+    missing.push_back(family);
+  }
+  std::vector<ColumnFamilyHandle*> made;
+  NACRE_RETURN_IF_ERROR(opened->CreateColumnFamilies(missing, &made));
+  for (ColumnFamilyHandle* handle : made) delete handle;
+  for (const ColumnFamilyDescriptor& family : families) {
+    handles->push_back(opened->MakeHandle(family.name));
+  }
+  *db = std::move(opened);
+  return Status::OK();
+}
+
+ShardedDBImpl::ShardedDBImpl(const ShardedOptions& options, std::string name)
+    : name_(std::move(name)),
+      clock_(Clock::System()),
+      operation_timeout_(options.operation_timeout),
+      prefix_extractor_(options.prefix_extractor) {}
+
+ShardedDBImpl::~ShardedDBImpl() { Close().IgnoreError(); }
+
+Status ShardedDBImpl::OpenMap(const ShardedOptions& options) {
+  const std::string database = ShardMap::DatabaseOfMap(name_);
+  NACRE_RETURN_IF_ERROR(DB::Open(MapOptions(options), database, &map_db_));
+  std::string bytes;
+  Status status = map_db_->Get({}, kMapKey, &bytes);
+  const bool is_new = status.IsNotFound();
+  if (!is_new) {
+    NACRE_RETURN_IF_ERROR(status);
+    NACRE_RETURN_IF_ERROR(ShardMap::Parse(bytes, options.comparator, &map_).WithContext(database));
+  }
+  if (is_new || map_.being_made()) {
+    // Or an earlier process died while it made the shards, which nothing was written to.
+    if (!is_new) {
+      for (const ShardMap::Shard& shard : map_.shards()) {
+        NACRE_RETURN_IF_ERROR(DestroyDB(ShardMap::DatabaseOf(name_, shard.id), options));
+      }
+    }
+    NACRE_RETURN_IF_ERROR(MakeShards(options));
+  }
+  status = map_db_->Get({}, kOpeningsKey, &bytes);
+  if (!status.ok() && !status.IsNotFound()) return status;
+  opening_ = status.ok() ? std::stoull(bytes) + 1 : 1;
+  WriteOptions durable;
+  durable.sync = true;
+  return map_db_->Put(durable, kOpeningsKey, std::to_string(opening_));
+}
+
+Status ShardedDBImpl::MakeShards(const ShardedOptions& options) {
+  NACRE_RETURN_IF_ERROR(ShardMap::Make(options.comparator, options.boundaries, &map_));
+  NACRE_RETURN_IF_ERROR(SaveMap(map_));
+  NACRE_POINT("keyspace.map-begun");
+  Options create = options;
+  create.create_if_missing = true;
+  create.error_if_exists = true;
+  std::vector<Status> statuses(map_.size());
+  RunTogether("nacre-shards", map_.size(), [&](size_t index) {
+    statuses[index] = CatchAll([&]() -> Status {
+      const std::string database = ShardMap::DatabaseOf(name_, map_.shards()[index].id);
+      std::unique_ptr<DB> db;
+      NACRE_RETURN_IF_ERROR(DB::Open(create, database, &db));
+      // Now, so that families that are made later have the same ids in all shards.
+      Shard shard(map_.shards()[index].id, index, std::move(db), options.comparator);
+      NACRE_RETURN_IF_ERROR(shard.prepared()->MakeFamily());
+      return shard.Close();
+    });
+  });
+  for (const Status& status : statuses) NACRE_RETURN_IF_ERROR(status);
+  NACRE_POINT("keyspace.shards-made");
+  map_.SetMade();
+  return SaveMap(map_);
+}
+
+Status ShardedDBImpl::SaveMap(const ShardMap& map) {
+  WriteOptions durable;
+  durable.sync = true;
+  NACRE_RETURN_IF_ERROR(map_db_->Put(durable, kMapKey, map.Serialize()));
+  // An embedded pool has no log.
+  return map_db_->Flush({});
+}
+
+Status ShardedDBImpl::OpenShards(const ShardedOptions& options,
+                                 const std::vector<ColumnFamilyDescriptor>& families) {
+  NACRE_RETURN_IF_ERROR(CheckNamed(families, options.create_missing_column_families));
+  shards_.resize(map_.size());
+  std::vector<std::vector<std::unique_ptr<ColumnFamilyHandle>>> handles(map_.size());
+  std::vector<Status> statuses(map_.size());
+  RunTogether("nacre-shards", map_.size(), [&](size_t index) {
+    statuses[index] =
+        CatchAll([&] { return OpenShard(options, families, index, &handles[index]); });
+  });
+  for (const Status& status : statuses) NACRE_RETURN_IF_ERROR(status);
+  for (size_t i = 0; i < map_.families().size(); ++i) {
+    const ShardMap::Family& record = map_.families()[i];
+    auto family = std::make_shared<ShardedFamily>(record.id, record.name);
+    for (auto& of_shard : handles) family->Add(std::move(of_shard[i]));
+    Install(std::move(family));
+  }
+  default_handle_ = std::make_unique<ShardedDefaultFamily>(shards_.front()->db());
+  return Status::OK();
+}
+
+Status ShardedDBImpl::OpenShard(const ShardedOptions& options,
+                                const std::vector<ColumnFamilyDescriptor>& families, size_t index,
+                                std::vector<std::unique_ptr<ColumnFamilyHandle>>* handles) {
+  const ShardMap::Shard& record = map_.shards()[index];
+  const std::string database = ShardMap::DatabaseOf(name_, record.id);
+  DBOptions existing = options;
+  existing.create_if_missing = false;
+  existing.error_if_exists = false;
+  existing.create_missing_column_families = false;
+  std::vector<std::string> there;
+  NACRE_RETURN_IF_ERROR(DB::ListColumnFamilies(existing, database, &there));
+  // Those of the keyspace, in the order of the map, behind the default one; then what a process
+  // left that died while it made or dropped families.
+  std::vector<ColumnFamilyDescriptor> opened = {
+      ColumnFamilyDescriptor(kDefaultColumnFamilyName, options)};
+  for (const ShardMap::Family& family : map_.families()) {
+    opened.push_back(*std::find_if(families.begin(), families.end(),
+                                   [&](const auto& each) { return each.name == family.name; }));
+  }
+  const size_t known = opened.size();
+  for (const std::string& name : there) {
+    if (std::none_of(opened.begin(), opened.end(),
+                     [&](const auto& each) { return each.name == name; })) {
+      opened.emplace_back(name, options);
+    }
+  }
+  std::vector<ColumnFamilyHandle*> all;
+  std::unique_ptr<DB> db;
+  NACRE_RETURN_IF_ERROR(DB::Open(existing, database, opened, &all, &db));
+  std::vector<std::unique_ptr<ColumnFamilyHandle>> owned(all.begin(), all.end());
+  shards_[index] = std::make_unique<Shard>(record.id, index, std::move(db), options.comparator);
+  for (size_t i = known; i < owned.size(); ++i) {
+    NACRE_RETURN_IF_ERROR(shards_[index]->db()->DropColumnFamily(owned[i].get()));
+  }
+  for (size_t i = 1; i < known; ++i) {
+    if (owned[i]->GetID() != map_.families()[i - 1].id) {
+      same_ids_.store(false, std::memory_order_relaxed);
+    }
+    handles->push_back(std::move(owned[i]));
+  }
+  return Status::OK();
+}
+
+Status ShardedDBImpl::Close() {
+  if (std::exchange(closed_, true)) return close_status_;
+  {
+    MutexLock lock(&families_mutex_);
+    families_.clear();
+  }
+  std::vector<Status> statuses(shards_.size());
+  RunTogether("nacre-shards", shards_.size(), [&](size_t index) {
+    if (shards_[index] != nullptr) statuses[index] = shards_[index]->Close();
+  });
+  for (const Status& status : statuses) {
+    if (close_status_.ok()) close_status_ = status;
+  }
+  // Last: it makes this process the owner of the keyspace.
+  if (map_db_ != nullptr) {
+    if (Status status = map_db_->Close(); close_status_.ok()) close_status_ = status;
+  }
+  return close_status_;
+}
+
+Status DestroyShardedDB(const std::string& name, const Options& options) {
+  return CatchAll([&]() -> Status {
+    Options pooled = options;
+    if (pooled.pool == nullptr) {
+      std::shared_ptr<pool::PoolImpl> pool;
+      NACRE_RETURN_IF_ERROR(OpenPoolOf(pooled, &pool));
+      pooled.pool = std::move(pool);
+    }
+    // The names tell, so that what a process left that died meanwhile goes, too.
+    std::vector<std::string> databases;
+    NACRE_RETURN_IF_ERROR(ListDBs(pooled, &databases));
+    const std::string of_map = ShardMap::DatabaseOfMap(name);
+    for (const std::string& database : databases) {
+      if (!ShardMap::IsShardOf(database, name)) continue;
+      NACRE_RETURN_IF_ERROR(DestroyDB(database, pooled).WithContext(database));
+    }
+    return DestroyDB(of_map, pooled).WithContext(of_map);
+  });
+}
+
+}  // namespace nacre
