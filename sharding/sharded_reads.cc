@@ -10,8 +10,8 @@
 
 namespace nacre {
 
-// A read with a snapshot waits for no batch: that was taken while none was being committed. But
-// what a batch that failed has written of its keys, nobody may see in part.
+// A read with a snapshot waits for no batch: that was taken while none was being committed. What a
+// batch that failed has written must not be seen in part, though.
 
 template <typename Work>
 Status ShardedDBImpl::ReadKey(const ReadOptions& options, ColumnFamilyHandle* handle,

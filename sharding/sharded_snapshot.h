@@ -11,7 +11,7 @@ namespace nacre {
 /// Snapshots of shards, of one moment.
 class ShardedSnapshot final : public Snapshot {
  public:
-  /// Of none yet.
+  /// It has none of them yet.
   explicit ShardedSnapshot(size_t shards) : of_shards_(shards) {}
 
   uint64_t GetSequenceNumber() const override { return sequence_; }

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <optional>
 #include <set>
 #include <utility>
 
@@ -48,7 +49,8 @@ Status SharedBatch::Commit(const WriteOptions& options, Deadline deadline) {
   }
   NACRE_POINT("batch.prepared");
   {
-    const SnapshotGate::Committing committing(gate_);
+    std::optional<SnapshotGate::Committing> committing;
+    if (!NACRE_PLANTED_BUG("batch.committed-while-a-snapshot-is-taken")) committing.emplace(gate_);
     if (Status s = Decide(options); !s.ok()) {
       if (!IsRefusal(s)) return Fail(s, "being decided");
       RemovePrepared(options);
@@ -56,13 +58,13 @@ Status SharedBatch::Commit(const WriteOptions& options, Deadline deadline) {
       return s;
     }
     NACRE_POINT("batch.decided");
+    if (NACRE_PLANTED_BUG("batch.decision-deleted-too-early")) {
+      Decider().AddEndedDecision(name_ + std::string(kDecided));
+    }
     for (BatchPart& part : *parts_) {
       if (IsDecider(part)) continue;
       if (Status s = CommitPart(options, &part); !s.ok()) return Fail(s, "being committed");
       NACRE_POINT("batch.part-committed");
-      if (NACRE_PLANTED_BUG("batch.keys-let-go-before-all-parts-are-committed")) {
-        ShardOf(part).holds()->Release(id_);
-      }
     }
   }
   if (durable) Decider().AddEndedDecision(name_ + std::string(kDecided));
@@ -76,7 +78,6 @@ Status SharedBatch::Hold(Deadline deadline) {
     NACRE_RETURN_IF_ERROR(ShardOf(part).holds()->Acquire(id_, part.keys, deadline));
     ++held_;
   }
-  if (NACRE_PLANTED_BUG("batch.operations-under-way-not-awaited")) return Status::OK();
   for (const BatchPart& part : *parts_) {
     NACRE_RETURN_IF_ERROR(ShardOf(part).AwaitOperations(deadline));
   }
@@ -128,7 +129,6 @@ void SharedBatch::RemovePrepared(const WriteOptions& options) {
 }
 
 void SharedBatch::Release() {
-  // Not before it is committed in all of them: what one shard shows, the others show, too.
   for (size_t i = 0; i < held_; ++i) ShardOf((*parts_)[i]).holds()->Release(id_);
 }
 

@@ -1,0 +1,245 @@
+// Goal: batches over several shards of a keyspace take place as a whole or not at all, whenever its
+// owner dies, and whatever reads them sees them so; what was acknowledged is there.
+// Method: a small simulated cluster. Threads write the same number to a key of each shard, another
+// one writes single keys, and readers compare what they see in all ways; the owner is killed at any
+// step, most often between two steps of a batch, and another one goes on.
+// For several seeds each.
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <chrono>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "nacre/utilities/sharded_db.h"
+#include "tests/support/sim/sim_case.h"
+#include "tests/support/sim/sim_run.h"
+#include "util/clock.h"
+
+namespace nacre::sim {
+namespace {
+
+using std::chrono::microseconds;
+using std::chrono::milliseconds;
+
+constexpr size_t kShards = 3;
+constexpr size_t kGroups = 3;
+
+std::string KeyOf(size_t group, size_t shard) {
+  return std::string(1, static_cast<char>('a' + shard)) + std::to_string(group);
+}
+
+uint64_t NumberOf(const std::string& value) { return value.empty() ? 0 : std::stoull(value); }
+
+/// What is known of a group: all of its keys have the same number.
+struct Group {
+  uint64_t begun = 0;         ///< The latest number that a batch was begun with.
+  uint64_t acknowledged = 0;  ///< The latest one that was acknowledged.
+};
+
+/// A keyspace whose owners die. The groups' numbers only grow: each has one writer at a time.
+class DyingKeyspace {
+ public:
+  DyingKeyspace(Scheduler* scheduler, Case* c) : scheduler_(scheduler), case_(c) {}
+
+  /// A new owner, whose predecessor is gone.
+  void Open() {
+    process_ = case_->NewProcess("owner" + std::to_string(++owners_));
+    db_ = std::make_unique<std::unique_ptr<ShardedDB>>().release();  // Ends with its process.
+    case_->In(process_, [&] {
+      ShardedOptions options(case_->DatabaseOptions());
+      options.redundancy = "rep(2)";
+      for (size_t shard = 1; shard < kShards; ++shard) {
+        options.boundaries.emplace_back(1, static_cast<char>('a' + shard));
+      }
+      case_->Await("opening", [&] { return ShardedDB::Open(options, "keys", db_).ok(); });
+    });
+  }
+
+  /// Writes and reads until the owner dies, or for a while.
+  void Use(bool killed) {
+    const ProcessId process = process_;
+    if (killed) {
+      // Most of a batch's life lies between its points.
+      int left = 1 + static_cast<int>(scheduler_->Uniform(60));
+      SetPointVisitor([this, process, left](const char* name) mutable {
+        if (scheduler_->process() != process) return;
+        const bool of_batch = std::string_view(name).starts_with("batch.");
+        if (!of_batch || --left != 0) return;
+        case_->cluster().KillProcess(process, scheduler_->OneIn(2));
+      });
+    }
+    for (size_t group = 0; group < kGroups; ++group) {
+      case_->cluster().Run(process, "write", [this, group] { Write(db_->get(), group); });
+    }
+    case_->cluster().Run(process, "plain", [this] { WritePlainly(db_->get()); });
+    for (int i = 0; i < 2; ++i) {
+      case_->cluster().Run(process, "read", [this] { Read(db_->get()); });
+    }
+    scheduler_->SleepFor(milliseconds(20 + scheduler_->Uniform(60)));
+    rests_ = true;
+    if (!killed) {
+      case_->Await("the threads", [this] { return running_ == 0; });
+    } else if (scheduler_->alive(process)) {
+      case_->cluster().KillProcess(process, scheduler_->OneIn(2));
+    }
+    SetPointVisitor(nullptr);
+    rests_ = false;
+    running_ = 0;
+  }
+
+  /// What is there is what batches wrote as a whole, and has what was acknowledged.
+  void Check() {
+    case_->In(process_, [&] {
+      for (size_t group = 0; group < kGroups; ++group) {
+        const uint64_t number = CheckTogether(db_->get(), group);
+        const Group& known = groups_[group];
+        case_->Expect(number >= known.acknowledged,
+                      "group " + std::to_string(group) + " is at " + std::to_string(number) +
+                          ", though " + std::to_string(known.acknowledged) + " was acknowledged");
+        case_->Expect(number <= known.begun, "a number that was never written");
+      }
+    });
+  }
+
+  uint64_t written() const {
+    uint64_t sum = 0;
+    for (const Group& group : groups_) sum += group.acknowledged;
+    return sum;
+  }
+
+ private:
+  void Write(ShardedDB* db, size_t group) {
+    ++running_;
+    while (!rests_) {
+      const uint64_t number = ++groups_[group].begun;
+      WriteBatch batch;
+      for (size_t shard = 0; shard < kShards; ++shard) {
+        case_->Expect(batch.Put(KeyOf(group, shard), std::to_string(number)));
+      }
+      case_->Expect(db->Write({}, &batch));
+      groups_[group].acknowledged = number;
+      if (scheduler_->OneIn(4)) Clock::System()->SleepFor(microseconds(scheduler_->Uniform(300)));
+    }
+    --running_;
+  }
+
+  /// Single keys next to those of the groups, which are flushed now and then.
+  void WritePlainly(ShardedDB* db) {
+    ++running_;
+    uint64_t number = ++plain_;
+    while (!rests_) {
+      const std::string key = KeyOf(kGroups, scheduler_->Uniform(kShards));
+      case_->Expect(db->Put({}, key, std::to_string(number++)));
+      if (scheduler_->OneIn(8)) case_->Expect(db->Flush({}));
+    }
+    --running_;
+  }
+
+  /// The number of the group, seen at one moment in one of the ways.
+  uint64_t CheckTogether(ShardedDB* db, size_t group) {
+    std::vector<std::string> names;
+    for (size_t shard = 0; shard < kShards; ++shard) names.push_back(KeyOf(group, shard));
+    std::array<uint64_t, kShards> seen{};
+    switch (scheduler_->Uniform(3)) {
+      case 0: {
+        const std::vector<Slice> keys(names.begin(), names.end());
+        std::vector<std::string> values;
+        const std::vector<Status> statuses = db->MultiGet({}, keys, &values);
+        for (size_t i = 0; i < kShards; ++i) {
+          case_->Expect(statuses[i].ok() || statuses[i].IsNotFound(), statuses[i].ToString());
+          if (statuses[i].ok()) seen[i] = NumberOf(values[i]);
+        }
+        break;
+      }
+      case 1: {
+        ReadOptions at;
+        at.snapshot = db->GetSnapshot();
+        for (size_t i = 0; i < kShards; ++i) {
+          if (scheduler_->OneIn(2)) Clock::System()->SleepFor(microseconds(50));
+          seen[i] = Get(db, at, names[i]);
+        }
+        db->ReleaseSnapshot(at.snapshot);
+        break;
+      }
+      default: {
+        const std::unique_ptr<Iterator> iterator(db->NewIterator({}));
+        for (size_t i = 0; i < kShards; ++i) {
+          iterator->Seek(names[i]);
+          if (!iterator->Valid() || iterator->key() != Slice(names[i])) continue;
+          seen[i] = NumberOf(iterator->value().ToString());
+        }
+        case_->Expect(iterator->status());
+      }
+    }
+    for (size_t i = 1; i < kShards; ++i) {
+      case_->Expect(seen[i] == seen[0], "group " + std::to_string(group) + " has " +
+                                            std::to_string(seen[0]) + " in its first shard and " +
+                                            std::to_string(seen[i]) + " in shard " +
+                                            std::to_string(i));
+    }
+    return seen[0];
+  }
+
+  uint64_t Get(ShardedDB* db, const ReadOptions& options, const std::string& key) {
+    std::string value;
+    const Status status = db->Get(options, key, &value);
+    case_->Expect(status.ok() || status.IsNotFound(), status.ToString());
+    return NumberOf(value);
+  }
+
+  void Read(ShardedDB* db) {
+    ++running_;
+    while (!rests_) {
+      const size_t group = scheduler_->Uniform(kGroups);
+      const uint64_t acknowledged = groups_[group].acknowledged;
+      const uint64_t together = CheckTogether(db, group);
+      case_->Expect(together >= acknowledged, "a read misses what was acknowledged before");
+      // One after the other, each sees no earlier state than the one before.
+      uint64_t last = together;
+      for (int i = 0; i < 4; ++i) {
+        const uint64_t number = Get(db, {}, KeyOf(group, scheduler_->Uniform(kShards)));
+        case_->Expect(number >= last, "a read goes back from " + std::to_string(last) + " to " +
+                                          std::to_string(number));
+        last = number;
+      }
+    }
+    --running_;
+  }
+
+  Scheduler* const scheduler_;
+  Case* const case_;
+  ProcessId process_ = 0;
+  std::unique_ptr<ShardedDB>* db_ = nullptr;
+  int owners_ = 0;
+  std::array<Group, kGroups> groups_;
+  uint64_t plain_ = 0;
+  bool rests_ = false;
+  int running_ = 0;
+};
+
+TEST(ShardedCaseTest, BatchesOverShardsAreWholeWheneverTheOwnerDies) {
+  Tell(
+      [](Scheduler* scheduler, Case* c) {
+        auto* const keyspace = std::make_unique<DyingKeyspace>(scheduler, c).release();
+        keyspace->Open();
+        for (int life = 0; life < 4; ++life) {
+          keyspace->Use(/*killed=*/true);
+          keyspace->Open();
+          keyspace->Check();
+        }
+        keyspace->Use(/*killed=*/false);
+        keyspace->Check();
+        c->Expect(keyspace->written() > 0, "nothing was written");
+        return std::to_string(keyspace->written());
+      },
+      {.nodes = 4, .region_bytes = 64 << 20}, 20);
+}
+
+}  // namespace
+}  // namespace nacre::sim
