@@ -82,6 +82,7 @@ struct BenchConfig {
   double secondary_update_interval = 0;  ///< Seconds; 0: never by itself.
   int followers = 0;                     ///< Followers of the database that this process owns.
   bool linearizable = false;
+  int sharded = 0;  ///< Shards of the keyspace that takes the place of a database; 0: none does.
   bool disable_wal = false;
   bool verify_checksum = true;
   bool statistics = false;

@@ -84,6 +84,9 @@ DEFINE_bool(use_secondary_db, false,
 DEFINE_double(secondary_update_interval, 5,
               "Seconds from one catching up of --use_secondary_db or --followers to the next; 0: "
               "never by itself");
+DEFINE_int64(sharded, 0,
+             "nacre: a keyspace of so many shards takes the place of the database; they divide the "
+             "--num keys evenly. 0: there is none");
 DEFINE_int64(followers, 0,
              "nacre: so many followers of the database that this process owns, each with "
              "connections of its own; threads read from them in turn, and write to the owner");
@@ -228,6 +231,7 @@ Status CheckRanges() {
       {"stats_interval_seconds", FLAGS_stats_interval_seconds, 0, 1'000'000},
       {"checkpoint_threads", FLAGS_checkpoint_threads, 1, 64},
       {"followers", FLAGS_followers, 0, 64},
+      {"sharded", FLAGS_sharded, 0, 1024},
       {"tail_bytes", FLAGS_tail_bytes, 1, kTiB},
       {"kill_pid", FLAGS_kill_pid, 0, INT32_MAX},
   };
@@ -340,6 +344,20 @@ Status ParseSizes(BenchConfig* config) {
   return Status::OK();
 }
 
+Status CheckSharded(EngineKind engine) {
+  if (FLAGS_sharded == 0) return Status::OK();
+  const auto refused = [](const std::string& why) {
+    return Status::InvalidArgument("--sharded " + why);
+  };
+  if (engine != EngineKind::kNacre) return refused("is there for --engine=nacre only");
+  for (const auto& [flag, given] : {std::pair("readonly", FLAGS_readonly),
+                                    std::pair("use_secondary_db", FLAGS_use_secondary_db),
+                                    std::pair("followers", FLAGS_followers > 0)}) {
+    if (given) return refused(fmt::format("and --{} exclude one another", flag));
+  }
+  return Status::OK();
+}
+
 Status CheckFollowing(EngineKind engine) {
   const auto refused = [](const std::string& flag, const char* why) {
     return Status::InvalidArgument(fmt::format("--{} {}", flag, why));
@@ -412,6 +430,7 @@ void CopyFlags(BenchConfig* config) {
   config->use_secondary_db = FLAGS_use_secondary_db;
   config->secondary_update_interval = FLAGS_secondary_update_interval;
   config->followers = static_cast<int>(FLAGS_followers);
+  config->sharded = static_cast<int>(FLAGS_sharded);
   config->linearizable = FLAGS_linearizable;
   config->disable_wal = FLAGS_disable_wal;
   config->verify_checksum = FLAGS_verify_checksum;
@@ -489,6 +508,7 @@ Status ParseFlags(int argc, char** argv, BenchConfig* config, bool* help) {
   if (FLAGS_use_existing_db && FLAGS_db.empty() && config->engine != EngineKind::kNacre) {
     return Status::InvalidArgument("--use_existing_db needs --db");
   }
+  NACRE_RETURN_IF_ERROR(CheckSharded(config->engine));
   NACRE_RETURN_IF_ERROR(CheckFollowing(config->engine));
   if (FLAGS_count_remote_reads && config->engine != EngineKind::kNacre) {
     return Status::InvalidArgument("--count_remote_reads is there for --engine=nacre only");

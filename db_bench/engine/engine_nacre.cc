@@ -8,11 +8,13 @@
 #include "db_bench/engine/engine_status.h"
 #include "db_bench/engine/iterator_cursor.h"
 #include "db_bench/engine/raw_write.h"
+#include "db_bench/key_generator.h"
 #include "nacre/async.h"
 #include "nacre/checkpoint.h"
 #include "nacre/db.h"
 #include "nacre/pool.h"
 #include "nacre/task.h"
+#include "nacre/utilities/sharded_db.h"
 #include "util/clock.h"
 
 namespace nacre::bench {
@@ -169,6 +171,7 @@ class NacreEngine final : public Engine {
     if (config_.readonly) return text + ", opened for reading";
     if (config_.use_secondary_db) return text + ", a follower";
     text += ", redundancy " + config_.options.redundancy;
+    if (config_.sharded > 0) text += ", " + std::to_string(config_.sharded) + " shards";
     if (config_.followers > 0)
       text += ", reads by " + std::to_string(config_.followers) + " followers";
     return text;
@@ -181,6 +184,8 @@ class NacreEngine final : public Engine {
     NACRE_RETURN_IF_ERROR(OpenPool());
     Options options = MakeOptions();
     options.create_if_missing = true;
+    // The database of another run may have been either.
+    NACRE_RETURN_IF_ERROR(DestroyShardedDB(name_, options));
     NACRE_RETURN_IF_ERROR(DestroyDB(name_, options));
     return Open(options);
   }
@@ -272,6 +277,7 @@ class NacreEngine final : public Engine {
   Status Open(Options options) {
     options.follow_interval =
         std::chrono::milliseconds(std::llround(config_.secondary_update_interval * 1000));
+    if (config_.sharded > 0) return OpenSharded(options).WithContext("keyspace " + name_);
     Status status = config_.readonly           ? DB::OpenForReadOnly(options, name_, &db_)
                     : config_.use_secondary_db ? DB::OpenAsSecondary(options, name_, &db_)
                                                : DB::Open(options, name_, &db_);
@@ -282,6 +288,19 @@ class NacreEngine final : public Engine {
       status = DB::OpenAsSecondary(options, name_, &followers_.emplace_back());
     }
     return status.WithContext("database " + name_);
+  }
+
+  Status OpenSharded(const Options& options) {
+    ShardedOptions sharded(options);
+    KeyGenerator keys(static_cast<size_t>(config_.key_size));
+    const auto shards = static_cast<uint64_t>(config_.sharded);
+    for (uint64_t shard = 1; shard < shards; ++shard) {
+      sharded.boundaries.push_back(keys.Set(config_.num / shards * shard).ToString());
+    }
+    std::unique_ptr<ShardedDB> opened;
+    NACRE_RETURN_IF_ERROR(ShardedDB::Open(sharded, name_, &opened));
+    db_ = std::move(opened);
+    return Status::OK();
   }
 
   Status Property(const char* name, std::string* value) {
