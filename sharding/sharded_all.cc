@@ -157,6 +157,10 @@ bool ShardedDBImpl::GetIntProperty(ColumnFamilyHandle* handle, const Slice& prop
     *value = shards_.size();
     return true;
   }
+  if (name == "num-snapshots") {
+    *value = snapshots_.load(std::memory_order_relaxed);
+    return true;
+  }
   const ShardedFamily* family = nullptr;
   if (!Find(handle, &family).ok()) return false;
   uint64_t sum = 0;

@@ -168,7 +168,9 @@ class ShardedDBImpl final : public ShardedDB {
                  const Work& work);
   std::unique_ptr<Iterator> NewShardIterator(const ReadOptions& options,
                                              const ShardedFamily* family, size_t index);
-  /// A snapshot of all shards, of the latest state; or that of the options, which is not owned.
+  /// A snapshot of all shards, of the latest state.
+  std::shared_ptr<ShardedSnapshot> TakeSnapshot();
+  /// That of the options, or else a new one.
   std::shared_ptr<const ShardedSnapshot> SnapshotOf(const ReadOptions& options);
 
   // ---- sharded_all.cc ----
@@ -195,6 +197,7 @@ class ShardedDBImpl final : public ShardedDB {
   std::unique_ptr<ColumnFamilyHandle> default_handle_;
 
   SnapshotGate gate_;
+  std::atomic<uint64_t> snapshots_{0};  ///< Those of the application.
   std::atomic<KeyHolds::BatchId> next_batch_{1};
 
   Mutex change_mutex_;  ///< A change of the families is under way.

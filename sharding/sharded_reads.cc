@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <map>
+#include <optional>
 #include <utility>
 
 #include "db/read/db_iterator.h"
@@ -136,10 +137,8 @@ std::vector<Status> ShardedDBImpl::MultiGet(const ReadOptions& options,
 }
 
 std::shared_ptr<const ShardedSnapshot> ShardedDBImpl::SnapshotOf(const ReadOptions& options) {
-  const auto* const snapshot = static_cast<const ShardedSnapshot*>(
-      options.snapshot != nullptr ? options.snapshot : GetSnapshot());
-  if (options.snapshot != nullptr) return {std::shared_ptr<const ShardedSnapshot>(), snapshot};
-  return {snapshot, [this](const ShardedSnapshot* own) { ReleaseSnapshot(own); }};
+  if (options.snapshot == nullptr) return TakeSnapshot();
+  return static_cast<const ShardedSnapshot*>(options.snapshot)->shared_from_this();
 }
 
 std::unique_ptr<Iterator> ShardedDBImpl::NewShardIterator(const ReadOptions& options,
@@ -198,23 +197,30 @@ Status ShardedDBImpl::NewIterators(const ReadOptions& options,
   return Status::OK();
 }
 
-const Snapshot* ShardedDBImpl::GetSnapshot() {
-  auto snapshot = std::make_unique<ShardedSnapshot>(shards_.size());
-  if (NACRE_PLANTED_BUG("snapshot.of-several-moments")) {
-    for (const auto& shard : shards_) snapshot->Set(shard->index(), shard->db()->GetSnapshot());
-    return snapshot.release();
-  }
-  const SnapshotGate::Closed closed(&gate_);
+std::shared_ptr<ShardedSnapshot> ShardedDBImpl::TakeSnapshot() {
+  const std::shared_ptr<ShardedSnapshot> snapshot(
+      std::make_unique<ShardedSnapshot>(shards_.size()).release(),
+      [this](const ShardedSnapshot* last) {
+        const std::unique_ptr<const ShardedSnapshot> owned(last);
+        for (const auto& shard : shards_) {
+          shard->db()->ReleaseSnapshot(owned->of_shard(shard->index()));
+        }
+      });
+  std::optional<SnapshotGate::Closed> closed;
+  if (!NACRE_PLANTED_BUG("snapshot.of-several-moments")) closed.emplace(&gate_);
   for (const auto& shard : shards_) snapshot->Set(shard->index(), shard->db()->GetSnapshot());
-  return snapshot.release();
+  return snapshot;
+}
+
+const Snapshot* ShardedDBImpl::GetSnapshot() {
+  snapshots_.fetch_add(1, std::memory_order_relaxed);
+  return ShardedSnapshot::Keep(TakeSnapshot());
 }
 
 void ShardedDBImpl::ReleaseSnapshot(const Snapshot* snapshot) {
   if (snapshot == nullptr) return;
-  const std::unique_ptr<const ShardedSnapshot> owned(static_cast<const ShardedSnapshot*>(snapshot));
-  for (const auto& shard : shards_) {
-    shard->db()->ReleaseSnapshot(owned->of_shard(shard->index()));
-  }
+  snapshots_.fetch_sub(1, std::memory_order_relaxed);
+  static_cast<const ShardedSnapshot*>(snapshot)->Release();
 }
 
 }  // namespace nacre

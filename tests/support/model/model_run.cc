@@ -156,7 +156,7 @@ void ModelRun::Step() {
   }
 }
 
-void ModelRun::Open() { ASSERT_TRUE(IsOk(DB::Open(options_, "model", &db_))); }
+void ModelRun::Open() { ASSERT_TRUE(IsOk(OpenDatabase(options_, &db_))); }
 
 void ModelRun::Put(const std::string& key, std::string value) {
   ASSERT_TRUE(IsOk(db_->Put(NoLog(), key, value)));

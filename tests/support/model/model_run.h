@@ -41,6 +41,9 @@ inline std::ostream& operator<<(std::ostream& out, const ModelCase& model_case) 
 class ModelRun {
  public:
   ModelRun(std::shared_ptr<pool::PoolImpl> pool, const ModelCase& model_case, uint64_t seed);
+  virtual ~ModelRun() = default;
+  ModelRun(const ModelRun&) = delete;
+  ModelRun& operator=(const ModelRun&) = delete;
 
   /// Fails the test, fatally, at the first wrong answer. Once.
   void Run(size_t operations);
@@ -51,6 +54,14 @@ class ModelRun {
   uint64_t compactions_on_nodes() const;
   /// Those that the cache of records had when properties were looked at last.
   uint64_t cache_hits() const { return cache_hits_; }
+
+ protected:
+  /// Opens what is compared with the model: an ordinary database, unless this is overridden.
+  virtual Status OpenDatabase(const Options& options, std::unique_ptr<DB>* db) {
+    return DB::Open(options, "model", db);
+  }
+  /// All that there may be, ascending bytewise.
+  const std::vector<std::string>& keys() const { return keys_; }
 
  private:
   struct HeldSnapshot {
