@@ -101,7 +101,7 @@ void Server::AbortJobs(uint64_t database_id) {
   }
 }
 
-void Server::TakeFinished() {
+void Server::OnIo() {
   while (true) {
     std::shared_ptr<NodeJob> job;
     {
@@ -116,16 +116,16 @@ void Server::TakeFinished() {
     jobs_.erase(it);
     databases_->Unpin(job->database_id());
 
-    if (const auto owner = connections_.find(running.connection); owner != connections_.end()) {
-      owner->second->job_id = 0;
+    if (ServerConnection* const owner = requests_->Find(running.connection); owner != nullptr) {
+      owner->job_id = 0;
       control::Reply reply;
       Status status = job->status;
       if (status.ok()) {
         job->FillReply(&reply);
-      } else if (stopping_.load(std::memory_order_acquire)) {
+      } else if (requests_->stopping()) {
         status = Status::Unavailable("the node is stopping");
       }
-      Answer(owner->second.get(), status, std::move(reply));
+      requests_->Answer(owner, status, std::move(reply));
     }
   }
 }

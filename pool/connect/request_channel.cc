@@ -72,9 +72,11 @@ Status RequestChannel::Exchange(control::Request* request, const std::function<S
 }
 
 Status RequestChannel::Begin(control::Request* request) {
+  sent_ = false;
   if (broken()) return Status::Unavailable(link_->address() + ": connection lost");
   fetching_ = false;
   if (Status s = Send(request); !s.ok()) return Broken(std::move(s));
+  sent_ = true;
   return Status::OK();
 }
 

@@ -44,6 +44,9 @@ class RequestChannel {
   Status TryEnd(control::Reply* reply, bool* done);
   Status CheckConnection();
 
+  /// Whether the request of the last call has been handed to the transport. If not, the node
+  /// certainly never sees it.
+  bool sent() const { return sent_; }
   bool broken() const { return broken_ || queue_pair_->broken(); }
 
  private:
@@ -77,6 +80,7 @@ class RequestChannel {
   uint64_t last_id_ = 0;
   int sends_outstanding_ = 0;
   bool fetching_ = false;  ///< The answer did not fit; what is awaited is the whole.
+  bool sent_ = false;
   bool broken_ = false;
 };
 

@@ -37,6 +37,7 @@ LAYERS = {
     "table/merge": ("nacre", "util", "table"),
     "pool/wire": BELOW_POOL,
     "pool/connect": (*BELOW_POOL, "pool/wire"),
+    "pool/serve": (*BELOW_POOL, "pool/wire"),
     "pool/read": (*BELOW_POOL, "pool/wire", "pool/connect"),
     "pool": (*BELOW_POOL, "pool/wire", "pool/connect", "pool/read"),
     "pool/space": (*BELOW_POOL, "pool/", "pool/wire", "pool/connect", "pool/read"),
@@ -70,6 +71,7 @@ LAYERS = {
     "db": (*BELOW_DB, "db"),
     "transactions": (*BELOW_DB, "db"),
     "sharding": (*BELOW_DB, "db", "transactions"),
+    "etcd": ("nacre", "util", "sharding/members"),
     "adapters/common": ("nacre", "util"),
     "adapters/c": ("nacre", "util", "adapters/common"),
     "adapters/leveldb": (*BELOW_DB, "db", "adapters/common"),
@@ -87,8 +89,8 @@ LAYERS = {
     "sqlite/query": ("nacre", "util", "sqlite/", "sqlite/row"),
     "sqlite/command_log": ("nacre", "util", "sqlite/", "sqlite/row"),
     "examples": ("nacre",),
-    "tests": (*BELOW_DB, "memnode", "db", "transactions", "sharding", "adapters", "db_bench",
-              "perf", "ctl",
+    "tests": (*BELOW_DB, "memnode", "db", "transactions", "sharding", "etcd", "adapters",
+              "db_bench", "perf", "ctl",
               "sqlite", "examples"),
 }
 
@@ -104,7 +106,7 @@ MORE_METHODS = {"DB": 90, "NacreRocksdb": 75, "ShardedDBImpl": 75,
 # So is one with more private fields, whose names end with "_". Structs of options and of figures
 # have public ones, as many as there are options.
 MAX_FIELDS = 25
-MORE_FIELDS = {"Server": 37, "VerbsQueuePair": 37, "PointLookup": 31, "FollowerDB": 28,
+MORE_FIELDS = {"VerbsQueuePair": 37, "PointLookup": 31, "FollowerDB": 28,
                "FollowerState": 26, "ShmQueuePair": 26}
 # What a newcomer reads first, and the words to be learnt for it, stay small: more goes to the pages
 # that it names, and a new word replaces another.
@@ -139,7 +141,7 @@ DISABLED_TEST = re.compile(r"\bDISABLED" r"_\w")
 # `exit` destroys statics while threads of open databases still use them. A static of one of these
 # types, or of a class that is not listed, has a destructor; pointers and references have none.
 LIBRARY = ("include/", "util/", "rdma/", "table/", "pool/", "jobs/", "memnode/", "db/",
-           "transactions/", "adapters/", "sqlite/")
+           "transactions/", "etcd/", "adapters/", "sqlite/")
 INTERPRETER = "adapters/python/"  # Its threads are the interpreter's, which ends them before.
 OWNING = (r"std::(?:string|vector|deque|list|function|shared_ptr|unique_ptr|regex|thread|"
           r"(?:unordered_)?(?:multi)?(?:map|set))\b")

@@ -10,7 +10,7 @@
 
 namespace nacre::pool {
 
-/// The node's end of one connection. Belongs to the server's I/O thread.
+/// The end of one connection at a RequestServer. Belongs to its I/O thread.
 ///
 /// A request connection goes round: kIdle -> (kFetching ->) kExecuting -> kReplying -> kIdle.
 struct ServerConnection {
@@ -34,7 +34,8 @@ struct ServerConnection {
   /// An answer that did not fit the requester's buffer, until it is fetched.
   std::unique_ptr<control::Reply> held_reply;
   uint64_t taken_nanos = 0;  ///< When the current request was.
-  uint64_t job_id = 0;       ///< The compaction that is being executed; 0: none.
+  /// For the handler: what it does for the current request; 0: nothing.
+  uint64_t job_id = 0;
 
   std::unique_ptr<rdma::MemoryRegion> memory;
   std::unique_ptr<rdma::MemoryRegion> large_request;
