@@ -6,6 +6,7 @@
 #include "db/read/async_db.h"
 #include "db/read/db_iterator.h"
 #include "table/format/internal_key.h"
+#include "table/format/write_batch_format.h"
 
 // Reads, writes and snapshots: each is the work of an owner, once the handle's family is found.
 
@@ -44,6 +45,14 @@ Status DBImpl::Merge(const WriteOptions& options, ColumnFamilyHandle* family, co
 
 Status DBImpl::Write(const WriteOptions& options, WriteBatch* updates) {
   return parts_.writes.Write(options, updates);
+}
+
+Status DBImpl::CheckWrite(const WriteOptions& options, const WriteBatch& updates) const {
+  return parts_.writes.Check(options, updates);
+}
+
+bool DBImpl::HasFamily(uint32_t id) const {
+  return id == kDefaultFamily || parts_.state.Families()->Find(id) != nullptr;
 }
 
 Status DBImpl::FlushWAL(bool /*sync*/) { return parts_.writes.SyncLog(); }

@@ -90,6 +90,13 @@ class DBImpl final : public OwnerControls {
   const std::string& GetName() const override { return parts_.context.name; }
   uint64_t GetLatestSequenceNumber() const override;
 
+  /// What Write answers for updates that it would never take, whatever the state of the database:
+  /// bytes that are no batch, keys too long, a merge without an operator, a family that there is
+  /// not.
+  Status CheckWrite(const WriteOptions& options, const WriteBatch& updates) const;
+  /// Whether there is a family of that id, which has not been dropped.
+  bool HasFamily(uint32_t id) const;
+
   // ---- db_tables.cc: for checkpoints and restores ----
 
   /// Flushes, and pins the tables that there are then. Fails as flushes and reads do.

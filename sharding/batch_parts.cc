@@ -10,6 +10,38 @@
 namespace nacre {
 namespace {
 
+/// A family that is known by its id only.
+class FamilyOfId final : public ColumnFamilyHandle {
+ public:
+  explicit FamilyOfId(uint32_t id) : id_(id) {}
+
+  const std::string& GetName() const override { return name_; }
+  uint32_t GetID() const override { return id_; }
+  Status GetDescriptor(ColumnFamilyDescriptor* /*descriptor*/) override {
+    return Status::NotSupported("a family of which only the id is known");
+  }
+
+ private:
+  const uint32_t id_;
+  const std::string name_;
+};
+
+Status AddItem(const BatchItem& item, ColumnFamilyHandle* family, WriteBatch* batch) {
+  switch (item.type) {
+    case ValueType::kValue:
+      return batch->Put(family, item.key, item.value);
+    case ValueType::kDeletion:
+      return batch->Delete(family, item.key);
+    case ValueType::kSingleDeletion:
+      return batch->SingleDelete(family, item.key);
+    case ValueType::kMerge:
+      return batch->Merge(family, item.key, item.value);
+    case ValueType::kRangeDeletion:
+      return batch->DeleteRange(family, item.key, item.value);
+  }
+  return Status::Corruption("write batch: an update of an unknown type");
+}
+
 class Divider {
  public:
   Divider(const ShardMap& map, const FindShardedFamily& find) : map_(map), find_(find) {}
@@ -74,19 +106,7 @@ class Divider {
       keys.end = item.value.ToString();
     }
     part.keys.push_back(std::move(keys));
-    switch (item.type) {
-      case ValueType::kValue:
-        return part.updates.Put(handle, item.key, item.value);
-      case ValueType::kDeletion:
-        return part.updates.Delete(handle, item.key);
-      case ValueType::kSingleDeletion:
-        return part.updates.SingleDelete(handle, item.key);
-      case ValueType::kMerge:
-        return part.updates.Merge(handle, item.key, item.value);
-      case ValueType::kRangeDeletion:
-        return part.updates.DeleteRange(handle, item.key, item.value);
-    }
-    return Status::Corruption("write batch: an update of an unknown type");
+    return AddItem(item, handle, &part.updates);
   }
 
   const ShardMap& map_;
@@ -121,6 +141,26 @@ Status FindOnlyShard(const ShardMap& map, const WriteBatch& batch, std::optional
 Status DivideBatch(const ShardMap& map, const WriteBatch& batch, const FindShardedFamily& find,
                    std::vector<BatchPart>* parts) {
   return Divider(map, find).Divide(batch, parts);
+}
+
+Status KeepFamilies(const std::function<bool(uint32_t id)>& has, WriteBatch* batch) {
+  bool all = true;
+  NACRE_RETURN_IF_ERROR(ForEachUpdate(
+      batch->Data(),
+      [&](ValueType, uint32_t family, const Slice&, const Slice&) { all = all && has(family); }));
+  if (all) return Status::OK();
+  WriteBatch kept;
+  Slice input(batch->Data());
+  input.remove_prefix(kWriteBatchHeader);
+  while (!input.empty()) {
+    BatchItem item;
+    NACRE_RETURN_IF_ERROR(ParseBatchItem(&input, &item));
+    if (item.log_data || !has(item.family)) continue;
+    FamilyOfId family(item.family);
+    NACRE_RETURN_IF_ERROR(AddItem(item, &family, &kept));
+  }
+  *batch = std::move(kept);
+  return Status::OK();
 }
 
 KeySets KeysOf(const WriteBatch& batch) {

@@ -34,6 +34,9 @@ Status FindOnlyShard(const ShardMap& map, const WriteBatch& batch, std::optional
 Status DivideBatch(const ShardMap& map, const WriteBatch& batch, const FindShardedFamily& find,
                    std::vector<BatchPart>* parts);
 
+/// Removes the updates of families for which `has` answers false. `Corruption` if it is malformed.
+Status KeepFamilies(const std::function<bool(uint32_t id)>& has, WriteBatch* batch);
+
 /// The keys of updates. Families have the ids that the batch has for them.
 KeySets KeysOf(const WriteBatch& batch);
 

@@ -6,6 +6,7 @@
 #include <cstring>
 #include <utility>
 
+#include "nacre/column_family.h"
 #include "sharding/shard_map.pb.h"
 #include "util/coding.h"
 
@@ -22,6 +23,18 @@ uint64_t PrefixOf(const Slice& key) {
     prefix = prefix << 8 | (i < key.size() ? static_cast<uint8_t>(key[i]) : 0);
   }
   return prefix;
+}
+
+Status ParseMessage(const Slice& bytes, sharding::Map* message) {
+  if (!message->ParseFromArray(bytes.data(), static_cast<int>(bytes.size())) ||
+      message->shards().empty()) {
+    return Status::Corruption("the map of the shards cannot be parsed");
+  }
+  if (message->format() != kFormatVersion) {
+    return Status::NotSupported(
+        fmt::format("the map of the shards has format {}", message->format()));
+  }
+  return Status::OK();
 }
 
 }  // namespace
@@ -49,14 +62,7 @@ Status ShardMap::Make(const Comparator* comparator, const std::vector<std::strin
 
 Status ShardMap::Parse(const Slice& bytes, const Comparator* comparator, ShardMap* map) {
   sharding::Map message;
-  if (!message.ParseFromArray(bytes.data(), static_cast<int>(bytes.size())) ||
-      message.shards().empty()) {
-    return Status::Corruption("the map of the shards cannot be parsed");
-  }
-  if (message.format() != kFormatVersion) {
-    return Status::NotSupported(
-        fmt::format("the map of the shards has format {}", message.format()));
-  }
+  NACRE_RETURN_IF_ERROR(ParseMessage(bytes, &message));
   if (message.comparator() != comparator->Name()) {
     return Status::InvalidArgument(fmt::format("the keyspace has the comparator {}, not {}",
                                                message.comparator(), comparator->Name()));
@@ -80,6 +86,14 @@ Status ShardMap::Parse(const Slice& bytes, const Comparator* comparator, ShardMa
   }
   parsed.Prepare();
   *map = std::move(parsed);
+  return Status::OK();
+}
+
+Status ShardMap::ParseFamilies(const Slice& bytes, std::vector<std::string>* families) {
+  sharding::Map message;
+  NACRE_RETURN_IF_ERROR(ParseMessage(bytes, &message));
+  *families = {std::string(kDefaultColumnFamilyName)};
+  for (const sharding::Family& family : message.families()) families->push_back(family.name());
   return Status::OK();
 }
 

@@ -29,6 +29,11 @@ class ShardMap {
   /// `Corruption`; `NotSupported` for a later format; `InvalidArgument` for another comparator.
   static Status Parse(const Slice& bytes, const Comparator* comparator, ShardMap* map);
   std::string Serialize() const;
+  /// The names of the families, the default one first. Fails as Parse does.
+  static Status ParseFamilies(const Slice& bytes, std::vector<std::string>* families);
+
+  /// The map's key in the database that holds it.
+  static constexpr char kKey[] = "map";
 
   /// The database that holds shard `id`, and the one that holds the map.
   static std::string DatabaseOf(const std::string& keyspace, uint32_t id);

@@ -115,7 +115,6 @@ class ShardedDBImpl final : public ShardedDB {
   std::vector<ShardInfo> GetShards() const override;
 
  private:
-  enum class Access : uint8_t { kRead, kWrite };
   using Families = std::map<uint32_t, std::shared_ptr<const ShardedFamily>>;
 
   ShardedDBImpl(const ShardedOptions& options, std::string name);
@@ -149,12 +148,11 @@ class ShardedDBImpl final : public ShardedDB {
   static ColumnFamilyHandle* Of(const ShardedFamily* family, size_t shard) {
     return family == nullptr ? nullptr : family->of_shard(shard);
   }
-  static uint32_t IdOf(const ShardedFamily* family) { return family == nullptr ? 0 : family->id(); }
 
   // ---- sharded_writes.cc ----
-  /// Calls `work` while no batch over several shards is about to write `keys()`, and, for a write,
-  /// no snapshot is being taken that began before this call.
-  template <Access kAccess, typename Keys, typename Work>
+  /// Calls `work` while no batch over several shards is about to write `keys()`, and not before a
+  /// snapshot that is being taken when this is called.
+  template <typename Keys, typename Work>
   Status In(Shard* shard, const Keys& keys, const Work& work);
   template <typename Work>
   Status WriteKey(ColumnFamilyHandle* handle, const Slice& key, const Work& work);
@@ -207,10 +205,10 @@ class ShardedDBImpl final : public ShardedDB {
   Status close_status_;
 };
 
-template <ShardedDBImpl::Access kAccess, typename Keys, typename Work>
+template <typename Keys, typename Work>
 Status ShardedDBImpl::In(Shard* shard, const Keys& keys, const Work& work) {
-  if (kAccess == Access::kWrite && gate_.closed()) [[unlikely]]
-    gate_.AwaitOpen();
+  if (gate_.taking()) [[unlikely]]
+    gate_.AwaitTaken();
   for (;;) {
     {
       // This, and then the look at what is held: see Shard.

@@ -10,8 +10,17 @@ namespace nacre {
 
 Status ShardedDB::ListColumnFamilies(const DBOptions& options, const std::string& name,
                                      std::vector<std::string>* families) {
-  // All have those of the map, and the first one gets and loses them first.
-  return DB::ListColumnFamilies(options, ShardMap::DatabaseOf(name, 0), families);
+  families->clear();
+  return CatchAll([&]() -> Status {
+    Options options_of_map{options, ColumnFamilyOptions()};
+    std::unique_ptr<DB> map_db;
+    NACRE_RETURN_IF_ERROR(
+        DB::OpenForReadOnly(options_of_map, ShardMap::DatabaseOfMap(name), &map_db));
+    std::string bytes;
+    Status status = map_db->Get({}, ShardMap::kKey, &bytes);
+    if (status.ok()) status = ShardMap::ParseFamilies(bytes, families);
+    return status.WithContext(ShardMap::DatabaseOfMap(name));
+  });
 }
 
 Status ShardedDBImpl::FindOther(ColumnFamilyHandle* handle, const ShardedFamily** found) const {
@@ -155,6 +164,8 @@ Status ShardedDBImpl::DropColumnFamilies(const std::vector<ColumnFamilyHandle*>&
       dropped.push_back(family);
     }
     if (dropped.empty()) return Status::OK();
+    // A batch that has been decided is committed in all shards while they have its families.
+    const SnapshotGate::Closed closed(&gate_);
     NACRE_RETURN_IF_ERROR(SaveMap(changed));
     NACRE_POINT("keyspace.families-dropped-from-the-map");
     map_.SetFamiliesOf(changed);

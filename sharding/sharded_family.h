@@ -28,6 +28,9 @@ class ShardedFamily {
   std::vector<std::unique_ptr<ColumnFamilyHandle>> of_shards_;
 };
 
+/// Null is the default family.
+inline uint32_t IdOf(const ShardedFamily* family) { return family == nullptr ? 0 : family->id(); }
+
 class ShardedFamilyHandle final : public ColumnFamilyHandle {
  public:
   /// `owner` tells the handles of one keyspace from another's.

@@ -16,7 +16,6 @@
 namespace nacre {
 namespace {
 
-constexpr char kMapKey[] = "map";
 /// How often the keyspace was opened, which each opening writes.
 constexpr char kOpeningsKey[] = "openings";
 
@@ -45,6 +44,18 @@ Status CheckOptionsOf(const ShardedOptions& options, const std::string& name,
     if (family.options.comparator == options.comparator) continue;
     return Status::InvalidArgument("column family " + family.name +
                                    ": all families of a keyspace have the same comparator");
+  }
+  return Status::OK();
+}
+
+/// `InvalidArgument` if a database would be taken for a shard of a new keyspace.
+Status CheckNamesAreFree(const Options& options, const std::string& keyspace) {
+  std::vector<std::string> databases;
+  NACRE_RETURN_IF_ERROR(ListDBs(options, &databases));
+  for (const std::string& database : databases) {
+    if (!ShardMap::IsShardOf(database, keyspace)) continue;
+    return Status::InvalidArgument("keyspace " + keyspace + ": there is a database " + database +
+                                   ", which would be taken for one of its shards");
   }
   return Status::OK();
 }
@@ -119,9 +130,14 @@ ShardedDBImpl::~ShardedDBImpl() { Close().IgnoreError(); }
 
 Status ShardedDBImpl::OpenMap(const ShardedOptions& options) {
   const std::string database = ShardMap::DatabaseOfMap(name_);
+  std::vector<std::string> databases;
+  NACRE_RETURN_IF_ERROR(ListDBs(options, &databases));
+  if (std::ranges::find(databases, database) == databases.end()) {
+    NACRE_RETURN_IF_ERROR(CheckNamesAreFree(options, name_));
+  }
   NACRE_RETURN_IF_ERROR(DB::Open(MapOptions(options), database, &map_db_));
   std::string bytes;
-  Status status = map_db_->Get({}, kMapKey, &bytes);
+  Status status = map_db_->Get({}, ShardMap::kKey, &bytes);
   const bool is_new = status.IsNotFound();
   if (!is_new) {
     NACRE_RETURN_IF_ERROR(status);
@@ -146,6 +162,8 @@ Status ShardedDBImpl::OpenMap(const ShardedOptions& options) {
 
 Status ShardedDBImpl::MakeShards(const ShardedOptions& options) {
   NACRE_RETURN_IF_ERROR(ShardMap::Make(options.comparator, options.boundaries, &map_));
+  // From here on databases of these names are this keyspace's.
+  NACRE_RETURN_IF_ERROR(CheckNamesAreFree(options, name_));
   NACRE_RETURN_IF_ERROR(SaveMap(map_));
   NACRE_POINT("keyspace.map-begun");
   Options create = options;
@@ -172,7 +190,7 @@ Status ShardedDBImpl::MakeShards(const ShardedOptions& options) {
 Status ShardedDBImpl::SaveMap(const ShardMap& map) {
   WriteOptions durable;
   durable.sync = true;
-  NACRE_RETURN_IF_ERROR(map_db_->Put(durable, kMapKey, map.Serialize()));
+  NACRE_RETURN_IF_ERROR(map_db_->Put(durable, ShardMap::kKey, map.Serialize()));
   // An embedded pool has no log.
   return map_db_->Flush({});
 }
@@ -273,6 +291,8 @@ Status DestroyShardedDB(const std::string& name, const Options& options) {
     std::vector<std::string> databases;
     NACRE_RETURN_IF_ERROR(ListDBs(pooled, &databases));
     const std::string of_map = ShardMap::DatabaseOfMap(name);
+    // Without it these databases are others'.
+    if (std::ranges::find(databases, of_map) == databases.end()) return Status::OK();
     for (const std::string& database : databases) {
       if (!ShardMap::IsShardOf(database, name)) continue;
       NACRE_RETURN_IF_ERROR(DestroyDB(database, pooled).WithContext(database));

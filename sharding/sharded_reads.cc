@@ -7,6 +7,7 @@
 #include "sharding/sharded_db_impl.h"
 #include "sharding/sharded_iterator.h"
 #include "util/exceptions.h"
+#include "util/named_point.h"
 #include "util/planted_bug.h"
 
 namespace nacre {
@@ -24,7 +25,7 @@ Status ShardedDBImpl::ReadKey(const ReadOptions& options, ColumnFamilyHandle* ha
   const auto keys = [&] { return KeySets{{.family = IdOf(family), .begin = key.ToString()}}; };
   ColumnFamilyHandle* const there = Of(family, index);
   if (options.snapshot == nullptr) {
-    return In<Access::kRead>(shard, keys, [&] { return work(options, shard->db(), there); });
+    return In(shard, keys, [&] { return work(options, shard->db(), there); });
   }
   if (shard->holds()->any()) NACRE_RETURN_IF_ERROR(shard->holds()->CheckFailed(keys()));
   ReadOptions in_shard = options;
@@ -86,7 +87,7 @@ void ShardedDBImpl::MultiGet(const ReadOptions& options, ColumnFamilyHandle* han
     const bool one =
         std::all_of(shard_of.begin(), shard_of.end(), [=](size_t shard) { return shard == first; });
     if (one && options.snapshot == nullptr) {
-      return In<Access::kRead>(
+      return In(
           shards_[first].get(), [&] { return keys_of(first); },
           [&] {
             shards_[first]->db()->MultiGet(options, Of(family, first), num_keys, keys, values,
@@ -207,8 +208,13 @@ std::shared_ptr<ShardedSnapshot> ShardedDBImpl::TakeSnapshot() {
         }
       });
   std::optional<SnapshotGate::Closed> closed;
+  std::optional<SnapshotGate::Taking> taking;
   if (!NACRE_PLANTED_BUG("snapshot.of-several-moments")) closed.emplace(&gate_);
-  for (const auto& shard : shards_) snapshot->Set(shard->index(), shard->db()->GetSnapshot());
+  if (!NACRE_PLANTED_BUG("snapshot.taken-while-operations-begin")) taking.emplace(&gate_);
+  for (const auto& shard : shards_) {
+    snapshot->Set(shard->index(), shard->db()->GetSnapshot());
+    NACRE_POINT("keyspace.shard-in-snapshot");
+  }
   return snapshot;
 }
 

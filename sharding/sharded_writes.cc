@@ -14,7 +14,7 @@ Status ShardedDBImpl::WriteKey(ColumnFamilyHandle* handle, const Slice& key, con
   const size_t index = map_.Find(key);
   Shard* const shard = shards_[index].get();
   const auto keys = [&] { return KeySets{{.family = IdOf(family), .begin = key.ToString()}}; };
-  return In<Access::kWrite>(shard, keys, [&] { return work(shard->db(), Of(family, index)); });
+  return In(shard, keys, [&] { return work(shard->db(), Of(family, index)); });
 }
 
 Status ShardedDBImpl::Put(const WriteOptions& options, ColumnFamilyHandle* family, const Slice& key,
@@ -66,7 +66,7 @@ Status ShardedDBImpl::Write(const WriteOptions& options, WriteBatch* updates) {
       return WriteDivided(options, *updates);
     }
     Shard* const shard = shards_[*only].get();
-    return In<Access::kWrite>(
+    return In(
         shard, [&] { return KeysOf(*updates); },
         [&] { return shard->db()->Write(options, updates); });
   });
@@ -79,7 +79,7 @@ Status ShardedDBImpl::WriteDivided(const WriteOptions& options, const WriteBatch
   if (parts.size() == 1) {
     BatchPart& part = parts.front();
     Shard* const shard = shards_[part.shard].get();
-    return In<Access::kWrite>(
+    return In(
         shard, [&] { return part.keys; },
         [&] { return shard->db()->Write(options, &part.updates); });
   }

@@ -6,6 +6,7 @@
 #include <set>
 #include <utility>
 
+#include "db/db_impl.h"
 #include "util/named_point.h"
 #include "util/planted_bug.h"
 
@@ -36,6 +37,7 @@ SharedBatch::SharedBatch(const std::vector<std::unique_ptr<Shard>>& shards, Snap
       name_(fmt::format("{}-{}:{}", opening, id, shards[parts->front().shard]->id())) {}
 
 Status SharedBatch::Commit(const WriteOptions& options, Deadline deadline) {
+  NACRE_RETURN_IF_ERROR(Check(options));
   if (Status s = Hold(deadline); !s.ok()) {
     Release();
     return s;
@@ -51,7 +53,10 @@ Status SharedBatch::Commit(const WriteOptions& options, Deadline deadline) {
   {
     std::optional<SnapshotGate::Committing> committing;
     if (!NACRE_PLANTED_BUG("batch.committed-while-a-snapshot-is-taken")) committing.emplace(gate_);
-    if (Status s = Decide(options); !s.ok()) {
+    // Families may have been dropped since; none is from here on, until all parts are committed.
+    Status s = Check(options);
+    if (s.ok()) s = Decide(options);
+    if (!s.ok()) {
       if (!IsRefusal(s)) return Fail(s, "being decided");
       RemovePrepared(options);
       Release();
@@ -63,12 +68,19 @@ Status SharedBatch::Commit(const WriteOptions& options, Deadline deadline) {
     }
     for (BatchPart& part : *parts_) {
       if (IsDecider(part)) continue;
-      if (Status s = CommitPart(options, &part); !s.ok()) return Fail(s, "being committed");
+      if (s = CommitPart(options, &part); !s.ok()) return Fail(s, "being committed");
       NACRE_POINT("batch.part-committed");
     }
   }
   if (durable) Decider().AddEndedDecision(name_ + std::string(kDecided));
   Release();
+  return Status::OK();
+}
+
+Status SharedBatch::Check(const WriteOptions& options) const {
+  for (const BatchPart& part : *parts_) {
+    NACRE_RETURN_IF_ERROR(ShardOf(part).engine()->CheckWrite(options, part.updates));
+  }
   return Status::OK();
 }
 
@@ -101,10 +113,16 @@ Status SharedBatch::Decide(const WriteOptions& options) {
   if (!NACRE_PLANTED_BUG("batch.decision-not-recorded")) {
     NACRE_RETURN_IF_ERROR(store->AddEntry(name_ + std::string(kDecided), {}, &part.updates));
   }
-  for (const std::string& ended : Decider().TakeEndedDecisions()) {
-    NACRE_RETURN_IF_ERROR(store->AddRemoval(ended, &part.updates));
+  const std::vector<std::string> all_ended = Decider().TakeEndedDecisions();
+  Status s;
+  for (const std::string& ended : all_ended) {
+    if (s.ok()) s = store->AddRemoval(ended, &part.updates);
   }
-  return Decider().db()->Write(Durable(options), &part.updates);
+  if (s.ok()) s = Decider().db()->Write(Durable(options), &part.updates);
+  if (s.ok()) return s;
+  // Removing one twice does no harm.
+  for (const std::string& ended : all_ended) Decider().AddEndedDecision(ended);
+  return s;
 }
 
 Status SharedBatch::CommitPart(const WriteOptions& options, BatchPart* part) {
@@ -172,8 +190,11 @@ Status SettleBatches(const std::vector<std::unique_ptr<Shard>>& shards) {
         decided.contains(entry.name) || NACRE_PLANTED_BUG("batch.undecided-is-committed");
     WriteBatch* const updates =
         takes_place && !NACRE_PLANTED_BUG("batch.decided-is-dropped") ? &entry.updates : &removal;
+    NACRE_RETURN_IF_ERROR(
+        KeepFamilies([&](uint32_t id) { return entry.shard->engine()->HasFamily(id); }, updates));
     NACRE_RETURN_IF_ERROR(entry.shard->prepared()->AddRemoval(entry.name, updates));
-    NACRE_RETURN_IF_ERROR(entry.shard->db()->Write(durable, updates));
+    NACRE_RETURN_IF_ERROR(
+        entry.shard->db()->Write(durable, updates).WithContext("ending batch " + entry.name));
     NACRE_POINT("batch.entry-settled");
   }
   // Only now: an opening that ends before this needs them again.

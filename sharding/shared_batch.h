@@ -36,8 +36,9 @@ class SharedBatch {
   SharedBatch(const std::vector<std::unique_ptr<Shard>>& shards, SnapshotGate* gate,
               std::vector<BatchPart>* parts, uint64_t opening, KeyHolds::BatchId id);
 
-  /// Fails before anything is prepared if keys are held for too long or operations do not end.
-  /// Once it may have been decided, a failure leaves its keys held, and says so.
+  /// Fails before anything is prepared if a shard would refuse its part, keys are held for too
+  /// long, or operations do not end. Once it may have been decided, a failure leaves its keys held,
+  /// and says so.
   Status Commit(const WriteOptions& options, Deadline deadline);
 
  private:
@@ -45,6 +46,8 @@ class SharedBatch {
   Shard& Decider() const { return ShardOf(parts_->front()); }
   bool IsDecider(const BatchPart& part) const { return &part == &parts_->front(); }
 
+  /// Whether all shards would take their parts: once it is decided, none may refuse.
+  Status Check(const WriteOptions& options) const;
   Status Hold(Deadline deadline);
   Status Prepare(const WriteOptions& options);
   Status Decide(const WriteOptions& options);
@@ -63,7 +66,8 @@ class SharedBatch {
   size_t prepared_ = 1;  ///< Parts that have, or may have, an entry, and the decider's.
 };
 
-/// Ends the batches that an earlier process left. Nothing else uses the shards.
+/// Ends the batches that an earlier process left. Nothing else uses the shards. What they have for
+/// families that were dropped since is left out.
 Status SettleBatches(const std::vector<std::unique_ptr<Shard>>& shards);
 
 }  // namespace nacre

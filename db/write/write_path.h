@@ -52,6 +52,11 @@ class WritePath {
   Status WriteOne(const WriteOptions& options, ColumnFamily* family, ValueType type,
                   const Slice& key, const Slice& value);
   Status Write(const WriteOptions& options, WriteBatch* updates);
+  /// What Write answers before it looks at anything but the updates and which families there are.
+  Status Check(const WriteOptions& options, const WriteBatch& updates) const {
+    std::shared_ptr<const ColumnFamilySet> families;
+    return CheckBatch(options, &updates, &families);
+  }
   /// Write up to Finish, if nothing has to be waited for, save that the log keeps the record for
   /// SendStarted: one write to the log can have the records of many batches. Finish must follow,
   /// soon; it sends what was not.

@@ -145,6 +145,8 @@ constexpr CaseOfBug kCases[] = {
      "ShardedCaseTest.BatchesOverShardsAreWholeWheneverTheOwnerDies"},
     {"snapshot.of-several-moments",
      "ShardedCaseTest.BatchesOverShardsAreWholeWheneverTheOwnerDies"},
+    {"snapshot.taken-while-operations-begin",
+     "ShardedCaseTest.SnapshotsContradictNothingThatWasSeen"},
     {"table.narrow-code-tolerates-less",
      "SlowCaseTest.TablesThatAreWrittenNarrowTolerateAsMuchAsWasPromised"},
 };

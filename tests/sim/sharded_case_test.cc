@@ -241,5 +241,132 @@ TEST(ShardedCaseTest, BatchesOverShardsAreWholeWheneverTheOwnerDies) {
       {.nodes = 4, .region_bytes = 64 << 20}, 20);
 }
 
+/// Two keys of two shards, each counted up by a writer of its own, so that all states are in one
+/// order by each of them. Two observations of both contradict each other if each has more of
+/// another key than the other one has.
+class CountedPair {
+ public:
+  CountedPair(Scheduler* scheduler, Case* c) : scheduler_(scheduler), case_(c) {
+    process_ = case_->NewProcess("owner");
+    case_->In(process_, [&] {
+      ShardedOptions options(case_->DatabaseOptions());
+      options.boundaries = {"m"};
+      case_->Await("opening", [&] { return ShardedDB::Open(options, "keys", db_).ok(); });
+    });
+  }
+
+  void Use() {
+    SetPointVisitor([this](const char* name) {
+      if (name == std::string_view("keyspace.shard-in-snapshot")) Pause();
+    });
+    for (const char* key : {"a", "z"}) {
+      Run("write", [this, key] {
+        for (uint64_t number = 1; !rests_; ++number) {
+          case_->Expect((*db_)->Put({}, key, std::to_string(number)));
+          Pause();
+        }
+      });
+    }
+    for (const bool forward : {true, false}) {
+      Run("read", [this, forward] {
+        while (!rests_) {
+          // What is read first is no newer than what is read then.
+          Seen seen;
+          (forward ? seen.a : seen.z) = Get({}, forward ? "a" : "z");
+          if (scheduler_->OneIn(2)) Pause();
+          (forward ? seen.z : seen.a) = Get({}, forward ? "z" : "a");
+          (forward ? a_first_ : z_first_).push_back(seen);
+          Pause();
+        }
+      });
+    }
+    for (int i = 0; i < 2; ++i) {
+      Run("snapshot", [this] {
+        while (!rests_) {
+          ReadOptions at;
+          at.snapshot = (*db_)->GetSnapshot();
+          snapshots_.push_back({.a = Get(at, "a"), .z = Get(at, "z")});
+          (*db_)->ReleaseSnapshot(at.snapshot);
+          Pause();
+        }
+      });
+    }
+    scheduler_->SleepFor(milliseconds(2));
+    rests_ = true;
+    case_->Await("the threads", [this] { return running_ == 0; });
+    SetPointVisitor(nullptr);
+  }
+
+  void Check() const {
+    for (const Seen& snapshot : snapshots_) {
+      for (const Seen& seen : a_first_) {
+        case_->Expect(seen.a <= snapshot.a || seen.z >= snapshot.z, Contradiction(snapshot, seen));
+      }
+      for (const Seen& seen : z_first_) {
+        case_->Expect(seen.z <= snapshot.z || seen.a >= snapshot.a, Contradiction(snapshot, seen));
+      }
+      for (const Seen& other : snapshots_) {
+        case_->Expect(other.a <= snapshot.a || other.z >= snapshot.z,
+                      Contradiction(snapshot, other));
+      }
+    }
+    case_->Expect(!snapshots_.empty() && !a_first_.empty() && !z_first_.empty(),
+                  "seen were " + std::to_string(snapshots_.size()) + " snapshots, " +
+                      std::to_string(a_first_.size()) + " and " + std::to_string(z_first_.size()) +
+                      " pairs");
+  }
+
+  size_t snapshots() const { return snapshots_.size(); }
+
+ private:
+  struct Seen {
+    uint64_t a = 0;
+    uint64_t z = 0;
+  };
+
+  static std::string Contradiction(const Seen& snapshot, const Seen& seen) {
+    return "a snapshot has " + std::to_string(snapshot.a) + " and " + std::to_string(snapshot.z) +
+           ", though " + std::to_string(seen.a) + " and " + std::to_string(seen.z) + " were seen";
+  }
+  template <typename Work>
+  void Run(const char* name, const Work& work) {
+    case_->cluster().Run(process_, name, [this, work] {
+      ++running_;
+      work();
+      --running_;
+    });
+  }
+  /// Lets others go on.
+  void Pause() { Clock::System()->SleepFor(microseconds(1 + scheduler_->Uniform(20))); }
+  uint64_t Get(const ReadOptions& options, const char* key) {
+    std::string value;
+    const Status status = (*db_)->Get(options, key, &value);
+    case_->Expect(status.ok() || status.IsNotFound(), status.ToString());
+    return NumberOf(value);
+  }
+
+  Scheduler* const scheduler_;
+  Case* const case_;
+  ProcessId process_ = 0;
+  /// Ends with its process.
+  std::unique_ptr<ShardedDB>* const db_ = std::make_unique<std::unique_ptr<ShardedDB>>().release();
+  std::vector<Seen> snapshots_;
+  std::vector<Seen> a_first_;
+  std::vector<Seen> z_first_;
+  bool rests_ = false;
+  int running_ = 0;
+};
+
+TEST(ShardedCaseTest, SnapshotsContradictNothingThatWasSeen) {
+  Tell(
+      [](Scheduler* scheduler, Case* c) {
+        auto* const pair = std::make_unique<CountedPair>(scheduler, c).release();
+        pair->Use();
+        pair->Check();
+        return std::to_string(pair->snapshots());
+      },
+      {.nodes = 3, .region_bytes = 64 << 20}, 20);
+}
+
 }  // namespace
 }  // namespace nacre::sim

@@ -37,9 +37,9 @@ struct ShardInfo {
 /// A database that consists of shards: ranges of keys, each of which is a Nacre database with
 /// MemTables, a log and tables of its own. All of them together are used as one `DB`.
 ///
-/// A write of one shard costs what it costs a `DB`. A batch over several is atomic, by a two-phase
-/// commit, for which it takes about three writes' time: its shards prepare it, the first one
-/// commits and thereby decides, then the others commit. Whatever reads or writes the same keys
+/// A write of one shard costs what it costs a `DB`. A batch over n shards is atomic, by a two-phase
+/// commit, which takes the time of 2n - 1 writes: all shards but the first prepare it, the first
+/// one commits and thereby decides, then the others commit. Whatever reads or writes the same keys
 /// meanwhile waits. A crash leaves all of it or nothing. Single operations, batches, MultiGets,
 /// snapshots and iterators of the keyspace are strictly serializable, as those of a `DB` are.
 ///
@@ -63,7 +63,8 @@ class ShardedDB : public DB {
   /// does.
   static Status Open(const ShardedOptions& options, const std::string& name,
                      std::unique_ptr<ShardedDB>* db);
-  /// The same with these column families, as `DB::Open` has it.
+  /// The same with these column families, as `DB::Open` has it. `InvalidArgument` if a new keyspace
+  /// would take a database that there is already for one of its shards.
   static Status Open(const ShardedOptions& options, const std::string& name,
                      const std::vector<ColumnFamilyDescriptor>& families,
                      std::vector<ColumnFamilyHandle*>* handles, std::unique_ptr<ShardedDB>* db);
