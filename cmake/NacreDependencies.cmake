@@ -11,6 +11,10 @@ pkg_check_modules(nacre_verbs REQUIRED IMPORTED_TARGET GLOBAL libibverbs librdma
 pkg_check_modules(nacre_xxhash REQUIRED IMPORTED_TARGET GLOBAL libxxhash)
 pkg_check_modules(nacre_spdlog REQUIRED IMPORTED_TARGET GLOBAL spdlog)
 
+if(NACRE_BUILD_ETCD)
+  pkg_check_modules(nacre_grpc REQUIRED IMPORTED_TARGET GLOBAL grpc++)
+  find_program(NACRE_GRPC_CPP_PLUGIN grpc_cpp_plugin REQUIRED)
+endif()
 if(NACRE_BUILD_TOOLS OR NACRE_BUILD_TESTS)
   # Engines to compare with, in db_bench and in microbenchmarks.
   pkg_check_modules(nacre_rocksdb REQUIRED IMPORTED_TARGET GLOBAL rocksdb)

@@ -14,6 +14,14 @@ install(DIRECTORY ${PROJECT_SOURCE_DIR}/include/nacre
         DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} COMPONENT development FILES_MATCHING PATTERN "*.h")
 install(EXPORT nacreTargets NAMESPACE nacre:: DESTINATION ${nacre_package_dir}
         COMPONENT development)
+if(NACRE_BUILD_ETCD)
+  # A file of its own: applications without etcd need no gRPC.
+  install(TARGETS nacre_etcd_proto nacre_etcd
+          EXPORT nacreEtcdTargets
+          ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT development)
+  install(EXPORT nacreEtcdTargets NAMESPACE nacre:: DESTINATION ${nacre_package_dir}
+          COMPONENT development)
+endif()
 write_basic_package_version_file(${PROJECT_BINARY_DIR}/nacreConfigVersion.cmake
                                  COMPATIBILITY SameMinorVersion)
 install(FILES ${PROJECT_SOURCE_DIR}/cmake/nacreConfig.cmake
