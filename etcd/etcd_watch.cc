@@ -28,9 +28,7 @@ EtcdWatch::~EtcdWatch() {
   }
 }
 
-void* EtcdWatch::TagOf(Step step) {
-  return reinterpret_cast<void*>(step);  // NOLINT(performance-no-int-to-ptr)
-}
+void* EtcdWatch::TagOf(Step step) { return reinterpret_cast<void*>(step); }
 
 void EtcdWatch::Write(const etcdserverpb::WatchRequest& request) {
   can_write_ = false;

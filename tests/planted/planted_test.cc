@@ -143,6 +143,8 @@ constexpr CaseOfBug kCases[] = {
     {"batch.held-keys-are-used", "ShardedCaseTest.BatchesOverShardsAreWholeWheneverTheOwnerDies"},
     {"batch.undecided-is-committed",
      "ShardedCaseTest.BatchesOverShardsAreWholeWheneverTheOwnerDies"},
+    {"members.leads-for-ever", "MemberCaseTest.OneLeadsAndNoChangeOfTheMapIsLost"},
+    {"members.map-changed-without-leading", "MemberCaseTest.OneLeadsAndNoChangeOfTheMapIsLost"},
     {"snapshot.of-several-moments",
      "ShardedCaseTest.BatchesOverShardsAreWholeWheneverTheOwnerDies"},
     {"snapshot.taken-while-operations-begin",

@@ -17,14 +17,18 @@
 
 #include "util/thread_sanitizer.h"
 
+// What sanitizers have to know in all programs that talk to etcd.
+extern "C" {
+const char* __lsan_default_suppressions();
+/// c-ares 1.18 leaks the name "localhost" when it looks that up.
+const char* __lsan_default_suppressions() { return "leak:libcares"; }
 #if NACRE_TSAN
-/// What programs that talk to etcd need besides: the installed gRPC is not instrumented, so that
-/// ThreadSanitizer does not see all by which its threads wait for one another.
-extern "C" const char* __tsan_default_options();   // NOLINT(bugprone-reserved-identifier)
-extern "C" const char* __tsan_default_options() {  // NOLINT(bugprone-reserved-identifier)
-  return "ignore_noninstrumented_modules=1";
-}
+const char* __tsan_default_options();
+/// The installed gRPC is not instrumented, so that not all is seen by which its threads wait for
+/// one another.
+const char* __tsan_default_options() { return "ignore_noninstrumented_modules=1"; }
 #endif
+}
 
 namespace nacre {
 namespace {
