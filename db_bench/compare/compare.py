@@ -22,6 +22,7 @@ import followers
 import machine
 import redundancy
 import remote
+import sharded
 import table
 import tails
 from papers import sheet
@@ -92,6 +93,8 @@ def parse_arguments(arguments: list[str]) -> argparse.Namespace:
                              "measured beside these")
     parser.add_argument("--remote", action="store_true",
                         help="instead: Nacre against RocksDB with its files in the same pool")
+    parser.add_argument("--sharded", action="store_true",
+                        help="instead: keyspaces of 1 to 8 shards against one database")
     parser.add_argument("--paper", choices=(*sheet.PAPERS, "all"),
                         help="instead: the figures of a paper that Nacre's ideas come from, for "
                              "docs/evaluation.md")
@@ -253,6 +256,9 @@ def run(arguments: list[str]) -> None:
         return
     if options.remote:
         remote.run(options, Progress)
+        return
+    if options.sharded:
+        sharded.run(options, Progress)
         return
     if options.redundancy:
         redundancy.run(options, Progress)

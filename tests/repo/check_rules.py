@@ -141,7 +141,7 @@ DISABLED_TEST = re.compile(r"\bDISABLED" r"_\w")
 # `exit` destroys statics while threads of open databases still use them. A static of one of these
 # types, or of a class that is not listed, has a destructor; pointers and references have none.
 LIBRARY = ("include/", "util/", "rdma/", "table/", "pool/", "jobs/", "memnode/", "db/",
-           "transactions/", "etcd/", "adapters/", "sqlite/")
+           "transactions/", "sharding/", "etcd/", "adapters/", "sqlite/")
 INTERPRETER = "adapters/python/"  # Its threads are the interpreter's, which ends them before.
 OWNING = (r"std::(?:string|vector|deque|list|function|shared_ptr|unique_ptr|regex|thread|"
           r"(?:unordered_)?(?:multi)?(?:map|set))\b")
