@@ -10,10 +10,11 @@ from dataclasses import dataclass
 from typing import Callable
 
 import rounds
-from measure import DB_BENCH, NODES, SLAB_BYTES, run as run_process
+from measure import NODES, SLAB_BYTES, run as run_process
 from rounds import RATIO_AT_LEAST, Row, select_among
 from workload import KEY_BYTES, VALUE_BYTES, CompareError
 
+BINARY = "db_bench"  # No peer's is needed.
 THREADS = 2
 MULTIGET_KEYS = 32
 SHARDS = (1, 2, 4, 8)
@@ -52,6 +53,8 @@ TABLE = rounds.Table("sharded", "keyspace", ROWS, RUNS, (), "", "")
 
 
 class Bench(rounds.Bench):
+    bench_binary = BINARY
+
     def run(self, what: Run, number: int) -> dict[str, float]:
         path = self.path(what, number, "json")
         path.unlink(missing_ok=True)
@@ -61,7 +64,7 @@ class Bench(rounds.Bench):
         sharded = (f"--sharded={what.shards}",) if what.shards else ()
         with self.pool(NODES, size, "") as (uri, _):
             run_process(
-                [self.binaries / DB_BENCH, "--engine=nacre", f"--pool={uri}",
+                [self.binaries / BINARY, "--engine=nacre", f"--pool={uri}",
                  f"--key_size={KEY_BYTES}", f"--value_size={VALUE_BYTES}", f"--num={self.num}",
                  f"--threads={THREADS}", f"--seed={1000 * number}", "--disable_wal=true",
                  f"--reads={self.num // 2}", f"--seeks={self.num // 50}", "--seek_nexts=50",
