@@ -44,7 +44,7 @@ Status AddItem(const BatchItem& item, ColumnFamilyHandle* family, WriteBatch* ba
 
 class Divider {
  public:
-  Divider(const ShardMap& map, const FindShardedFamily& find) : map_(map), find_(find) {}
+  explicit Divider(const ShardMap& map) : map_(map) {}
 
   Status Divide(const WriteBatch& batch, std::vector<BatchPart>* parts) {
     if (batch.Data().size() < kWriteBatchHeader) {
@@ -76,9 +76,12 @@ class Divider {
 
  private:
   Status Add(const BatchItem& item) {
-    std::shared_ptr<const ShardedFamily> held;
-    if (item.family != kDefaultFamily) NACRE_RETURN_IF_ERROR(find_(item.family, &held));
-    const ShardedFamily* const family = held.get();
+    if (item.family != kDefaultFamily && !map_.HasFamily(item.family)) {
+      return Status::InvalidArgument("write batch: no column family " +
+                                     std::to_string(item.family) + " in the keyspace");
+    }
+    FamilyOfId of_id(item.family);
+    ColumnFamilyHandle* const family = item.family == kDefaultFamily ? nullptr : &of_id;
     size_t shard = map_.Find(item.key);
     if (item.type != ValueType::kRangeDeletion) return AddTo(shard, item, family);
     const Comparator& comparator = *map_.comparator();
@@ -96,21 +99,13 @@ class Divider {
     return Status::OK();
   }
 
-  Status AddTo(size_t shard, const BatchItem& item, const ShardedFamily* family) {
+  Status AddTo(size_t shard, const BatchItem& item, ColumnFamilyHandle* family) {
     BatchPart& part = parts_[shard];
     part.shard = shard;
-    ColumnFamilyHandle* const handle = family == nullptr ? nullptr : family->of_shard(shard);
-    KeySet keys{.family = item.family, .begin = item.key.ToString()};
-    if (item.type == ValueType::kRangeDeletion) {
-      keys.kind = KeySet::Kind::kRange;
-      keys.end = item.value.ToString();
-    }
-    part.keys.push_back(std::move(keys));
-    return AddItem(item, handle, &part.updates);
+    return AddItem(item, family, &part.updates);
   }
 
   const ShardMap& map_;
-  const FindShardedFamily& find_;
   std::map<size_t, BatchPart> parts_;
 };
 
@@ -138,9 +133,34 @@ Status FindOnlyShard(const ShardMap& map, const WriteBatch& batch, std::optional
   return Status::OK();
 }
 
-Status DivideBatch(const ShardMap& map, const WriteBatch& batch, const FindShardedFamily& find,
-                   std::vector<BatchPart>* parts) {
-  return Divider(map, find).Divide(batch, parts);
+Status DivideBatch(const ShardMap& map, const WriteBatch& batch, std::vector<BatchPart>* parts) {
+  return Divider(map).Divide(batch, parts);
+}
+
+Status RenameFamilies(const std::function<std::shared_ptr<ColumnFamilyHandle>(uint32_t id)>& find,
+                      WriteBatch* batch) {
+  WriteBatch renamed;
+  Slice input(batch->Data());
+  input.remove_prefix(kWriteBatchHeader);
+  while (!input.empty()) {
+    BatchItem item;
+    NACRE_RETURN_IF_ERROR(ParseBatchItem(&input, &item));
+    if (item.log_data) {
+      NACRE_RETURN_IF_ERROR(renamed.PutLogData(item.value));
+      continue;
+    }
+    std::shared_ptr<ColumnFamilyHandle> family;
+    if (item.family != kDefaultFamily) {
+      family = find(item.family);
+      if (family == nullptr) {
+        return Status::InvalidArgument("write batch: no column family " +
+                                       std::to_string(item.family) + " in the shard");
+      }
+    }
+    NACRE_RETURN_IF_ERROR(AddItem(item, family.get(), &renamed));
+  }
+  *batch = std::move(renamed);
+  return Status::OK();
 }
 
 Status KeepFamilies(const std::function<bool(uint32_t id)>& has, WriteBatch* batch) {

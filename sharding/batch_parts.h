@@ -6,33 +6,33 @@
 #include <optional>
 #include <vector>
 
+#include "nacre/column_family.h"
 #include "nacre/status.h"
 #include "nacre/write_batch.h"
 #include "sharding/key_holds.h"
 #include "sharding/shard_map.h"
-#include "sharding/sharded_family.h"
 
 namespace nacre {
 
-/// What of a batch belongs to one shard.
+/// What of a batch belongs to one shard. Its families have their ids in the keyspace.
 struct BatchPart {
   size_t shard = 0;
   WriteBatch updates;
-  KeySets keys;
 };
-
-/// Answers the family of an id, but not of the default one. `InvalidArgument`: there is none.
-using FindShardedFamily =
-    std::function<Status(uint32_t id, std::shared_ptr<const ShardedFamily>* family)>;
 
 /// The shard that all updates of `batch` are for; none if there are several. 0 for an empty batch.
 /// `Corruption` if it is malformed.
 Status FindOnlyShard(const ShardMap& map, const WriteBatch& batch, std::optional<size_t>* shard);
 
 /// Divides `batch` among its shards, which ascend in `*parts`; range deletions are cut where shards
-/// begin, and log data go to the first part. `InvalidArgument` for what no shard would take.
-Status DivideBatch(const ShardMap& map, const WriteBatch& batch, const FindShardedFamily& find,
-                   std::vector<BatchPart>* parts);
+/// begin, and log data go to the first part. `InvalidArgument` for what no shard would take, such
+/// as a family that `map` has not got.
+Status DivideBatch(const ShardMap& map, const WriteBatch& batch, std::vector<BatchPart>* parts);
+
+/// Gives the updates of each family but the default one the handle that `find` answers for its id.
+/// `InvalidArgument` if that is null.
+Status RenameFamilies(const std::function<std::shared_ptr<ColumnFamilyHandle>(uint32_t id)>& find,
+                      WriteBatch* batch);
 
 /// Removes the updates of families for which `has` answers false. `Corruption` if it is malformed.
 Status KeepFamilies(const std::function<bool(uint32_t id)>& has, WriteBatch* batch);

@@ -32,10 +32,11 @@ void KeyHolds::ForEachHolder(const KeySet& keys, Visit visit) const {
   }
 }
 
-std::vector<KeyHolds::BatchId> KeyHolds::HoldersOf(const KeySets& keys, BatchId except) const {
+std::vector<KeyHolds::BatchId> KeyHolds::HoldersOf(const KeySets& keys,
+                                                   const BatchId& except) const {
   std::vector<BatchId> holders;
   for (const KeySet& each : keys) {
-    ForEachHolder(each, [&](BatchId batch) {
+    ForEachHolder(each, [&](const BatchId& batch) {
       if (batch != except) holders.push_back(batch);
     });
   }
@@ -44,13 +45,13 @@ std::vector<KeyHolds::BatchId> KeyHolds::HoldersOf(const KeySets& keys, BatchId 
 
 Status KeyHolds::FailureOf(const std::vector<BatchId>& batches) const {
   if (failed_.empty()) return Status::OK();
-  for (const BatchId batch : batches) {
+  for (const BatchId& batch : batches) {
     if (const auto found = failed_.find(batch); found != failed_.end()) return found->second;
   }
   return Status::OK();
 }
 
-Status KeyHolds::Acquire(BatchId batch, KeySets keys, Deadline deadline) {
+Status KeyHolds::Acquire(const BatchId& batch, KeySets keys, Deadline deadline) {
   MutexLock lock(&mutex_);
   for (;;) {
     const std::vector<BatchId> holders = HoldersOf(keys, batch);
@@ -74,20 +75,21 @@ Status KeyHolds::Acquire(BatchId batch, KeySets keys, Deadline deadline) {
   return Status::OK();
 }
 
-void KeyHolds::Release(BatchId batch) {
+void KeyHolds::Release(const BatchId& batch) {
   MutexLock lock(&mutex_);
   const auto found = batches_.find(batch);
   if (found == batches_.end()) return;
   for (const KeySet& each : found->second) {
     if (each.kind == KeySet::Kind::kKey) points_.erase(each);
   }
-  std::erase_if(ranges_, [=](const Range& range) { return range.batch == batch; });
+  std::erase_if(ranges_, [&](const Range& range) { return range.batch == batch; });
+  failed_.erase(batch);
   batches_.erase(found);
   count_.fetch_sub(1, std::memory_order_seq_cst);
   changed_.SignalAll();
 }
 
-void KeyHolds::Fail(BatchId batch, const Status& why) {
+void KeyHolds::Fail(const BatchId& batch, const Status& why) {
   MutexLock lock(&mutex_);
   if (batches_.contains(batch)) failed_[batch] = why;
   changed_.SignalAll();
@@ -96,16 +98,16 @@ void KeyHolds::Fail(BatchId batch, const Status& why) {
 bool KeyHolds::Overlaps(const KeySets& keys) const {
   if (NACRE_PLANTED_BUG("batch.held-keys-are-used")) return false;
   MutexLock lock(&mutex_);
-  return !HoldersOf(keys, /*except=*/0).empty();
+  return !HoldersOf(keys, /*except=*/{}).empty();
 }
 
 Status KeyHolds::Await(const KeySets& keys, Deadline deadline) const {
   MutexLock lock(&mutex_);
-  const std::vector<BatchId> holders = HoldersOf(keys, /*except=*/0);
+  const std::vector<BatchId> holders = HoldersOf(keys, /*except=*/{});
   for (;;) {
     NACRE_RETURN_IF_ERROR(FailureOf(holders));
     if (std::none_of(holders.begin(), holders.end(),
-                     [this](BatchId batch) { return batches_.contains(batch); })) {
+                     [this](const BatchId& batch) { return batches_.contains(batch); })) {
       return Status::OK();
     }
     if (deadline.Expired()) {
@@ -118,7 +120,7 @@ Status KeyHolds::Await(const KeySets& keys, Deadline deadline) const {
 Status KeyHolds::CheckFailed(const KeySets& keys) const {
   MutexLock lock(&mutex_);
   if (failed_.empty()) return Status::OK();
-  return FailureOf(HoldersOf(keys, /*except=*/0));
+  return FailureOf(HoldersOf(keys, /*except=*/{}));
 }
 
 }  // namespace nacre

@@ -37,7 +37,7 @@ using KeySets = std::vector<KeySet>;
 /// Thread safety: all methods may be called from many threads at once.
 class KeyHolds {
  public:
-  using BatchId = uint64_t;
+  using BatchId = std::string;  ///< Its name.
 
   explicit KeyHolds(const Comparator* comparator)
       : comparator_(comparator), points_(Before{comparator}) {}
@@ -48,10 +48,10 @@ class KeyHolds {
 
   /// Waits until no other batch holds any of `keys`, and holds all of them at once.
   /// `TimedOut`; or why a batch that holds one of them failed.
-  Status Acquire(BatchId batch, KeySets keys, Deadline deadline) EXCLUDES(mutex_);
-  void Release(BatchId batch) EXCLUDES(mutex_);
+  Status Acquire(const BatchId& batch, KeySets keys, Deadline deadline) EXCLUDES(mutex_);
+  void Release(const BatchId& batch) EXCLUDES(mutex_);
   /// Those that wait for its keys, or will, are answered `why`.
-  void Fail(BatchId batch, const Status& why) EXCLUDES(mutex_);
+  void Fail(const BatchId& batch, const Status& why) EXCLUDES(mutex_);
 
   /// Whether a batch holds some of `keys`.
   bool Overlaps(const KeySets& keys) const EXCLUDES(mutex_);
@@ -78,7 +78,7 @@ class KeyHolds {
   template <typename Visit>
   void ForEachHolder(const KeySet& keys, Visit visit) const REQUIRES(mutex_);
   /// All of them but `except`.
-  std::vector<BatchId> HoldersOf(const KeySets& keys, BatchId except) const REQUIRES(mutex_);
+  std::vector<BatchId> HoldersOf(const KeySets& keys, const BatchId& except) const REQUIRES(mutex_);
   Status FailureOf(const std::vector<BatchId>& batches) const REQUIRES(mutex_);
 
   const Comparator* const comparator_;

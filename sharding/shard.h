@@ -1,64 +1,50 @@
 #pragma once
 
-#include <cstddef>
 #include <cstdint>
-#include <memory>
 #include <string>
-#include <vector>
 
+#include "nacre/column_family.h"
 #include "nacre/db.h"
-#include "nacre/status.h"
-#include "nacre/write_batch.h"
-#include "sharding/key_holds.h"
-#include "transactions/prepared_store.h"
-#include "util/clock.h"
-#include "util/mutex.h"
-#include "util/threads/epoch.h"
+#include "sharding/batch_participant.h"
+#include "sharding/shard_owner.h"
 
 namespace nacre {
 
-class DBImpl;
+class LocalShard;
 
-/// One shard of an open keyspace: its database, and what batches over several shards do there.
+/// One shard of a keyspace, as this process reaches it. Either its database is open here
+/// (LocalShard), or another process serves it.
 ///
-/// Invariant: an operation that uses keys of the shard pins `operations()` and finds that no batch
-/// holds them, in this order; a batch holds its keys and then waits for the operations that are
-/// under way (AwaitOperations). So while a batch is prepared, decided and committed, nothing else
-/// reads or writes its keys.
+/// Whatever is asked of a shard may be answered `Fenced`: it is served elsewhere by now, and
+/// nothing was done. The caller goes on with a newer view (ShardedViews).
 ///
 /// Thread safety: all methods may be called from many threads at once.
 class Shard {
  public:
-  Shard(uint32_t id, size_t index, std::unique_ptr<DB> db, const Comparator* comparator);
+  virtual ~Shard() = default;
+  Shard(const Shard&) = delete;
+  Shard& operator=(const Shard&) = delete;
 
+  /// Never used twice by a keyspace.
   uint32_t id() const { return id_; }
-  size_t index() const { return index_; }
-  DB* db() const { return db_.get(); }
-  DBImpl* engine() const { return engine_; }
-  PreparedStore* prepared() { return &prepared_; }
-  KeyHolds* holds() { return &holds_; }
-  EpochDomain* operations() { return &operations_; }
-  /// Returns when the operations that are pinned now have ended, or `TimedOut`.
-  Status AwaitOperations(Deadline deadline);
+  /// Null if another process serves it.
+  LocalShard* local() const { return local_; }
 
-  /// Records of decisions that are not needed any more: the next decision of this shard deletes
-  /// them.
-  void AddEndedDecision(std::string name) EXCLUDES(mutex_);
-  std::vector<std::string> TakeEndedDecisions() EXCLUDES(mutex_);
+  /// What does all that a database does. With a LocalShard, reads of the latest state and writes
+  /// have to go through LocalShard::Read and LocalShard::Write.
+  virtual DB* db() const = 0;
+  /// The handle in `db()` of a family, by its id in the keyspace; null for the default one, and if
+  /// there is none. It stays while the operation does that LocalShard::Read or Write calls.
+  virtual ColumnFamilyHandle* Handle(uint32_t family) const = 0;
+  virtual BatchParticipant* participant() = 0;
+  virtual ShardOwner* owner() const = 0;
 
-  /// `Close` of the database; no operation is under way.
-  Status Close();
+ protected:
+  Shard(uint32_t id, LocalShard* local) : id_(id), local_(local) {}
 
  private:
   const uint32_t id_;
-  const size_t index_;
-  const std::unique_ptr<DB> db_;
-  DBImpl* const engine_;
-  PreparedStore prepared_;
-  KeyHolds holds_;
-  EpochDomain operations_;
-  Mutex mutex_;
-  std::vector<std::string> ended_decisions_ GUARDED_BY(mutex_);
+  LocalShard* const local_;
 };
 
 }  // namespace nacre

@@ -1,10 +1,12 @@
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <string>
 #include <vector>
 
+#include "nacre/column_family.h"
 #include "nacre/comparator.h"
 #include "nacre/slice.h"
 #include "nacre/status.h"
@@ -56,18 +58,20 @@ class ShardMap {
   const std::vector<Shard>& shards() const { return shards_; }
   size_t size() const { return shards_.size(); }
   const std::vector<Family>& families() const { return families_; }
+  /// Beside the default one.
+  bool HasFamily(uint32_t id) const {
+    return std::ranges::find(families_, id, &Family::id) != families_.end();
+  }
+  bool HasFamily(const std::string& name) const {
+    return name == kDefaultColumnFamilyName ||
+           std::ranges::find(families_, name, &Family::name) != families_.end();
+  }
   bool being_made() const { return being_made_; }
 
   void SetMade();
   /// A family whose name is new. Its id.
   uint32_t AddFamily(const std::string& name);
   void RemoveFamily(const std::string& name);
-  /// Becomes `changed`, a copy of this whose families were changed.
-  void SetFamiliesOf(const ShardMap& changed) {
-    version_ = changed.version_;
-    next_family_ = changed.next_family_;
-    families_ = changed.families_;
-  }
 
  private:
   void Prepare();

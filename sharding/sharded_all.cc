@@ -45,27 +45,37 @@ void AddMetaData(ColumnFamilyMetaData of_shard, ColumnFamilyMetaData* sum) {
 }  // namespace
 
 template <typename Work>
-Status ShardedDBImpl::ForEachShard(const Work& work) const {
+Status ShardedDBImpl::ForEachShard(const ShardedFamily& family, const Work& work) const {
   Status first;
-  for (const auto& shard : shards_) {
-    Status status = work(*shard);
+  for (const auto& shard : views_->latest()->shards) {
+    const auto call = [&]() -> Status {
+      ColumnFamilyHandle* handle = nullptr;
+      NACRE_RETURN_IF_ERROR(HandleOf(*shard, family, &handle));
+      return work(*shard, handle);
+    };
+    Status status = shard->local() == nullptr ? call() : shard->local()->Do(call);
     if (first.ok()) first = std::move(status);
   }
   return first;
 }
 
 template <typename Work>
-Status ShardedDBImpl::ForEachShardIn(const Slice* begin, const Slice* end, const Work& work) const {
-  const size_t first = begin == nullptr ? 0 : map_.Find(*begin);
-  for (size_t index = first; index < shards_.size(); ++index) {
-    const Slice start(map_.shards()[index].begin);
+Status ShardedDBImpl::ForEachShardIn(const ShardedFamily& family, const Slice* begin,
+                                     const Slice* end, const Work& work) const {
+  const auto view = views_->latest();
+  const ShardMap& map = view->map;
+  const size_t first = begin == nullptr ? 0 : map.Find(*begin);
+  for (size_t index = first; index < map.size(); ++index) {
+    const Slice start(map.shards()[index].begin);
     // Before all keys there is no bound.
-    if (index > first && end != nullptr && map_.comparator()->Compare(*end, start) < 0) break;
-    const bool ends = end != nullptr && map_.IsBeforeEnd(index, *end);
-    const bool last = index + 1 == shards_.size();
-    const Slice limit = last ? Slice() : Slice(map_.shards()[index + 1].begin);
-    NACRE_RETURN_IF_ERROR(
-        work(*shards_[index], index == first ? begin : &start, ends || last ? end : &limit));
+    if (index > first && end != nullptr && map.comparator()->Compare(*end, start) < 0) break;
+    const bool ends = end != nullptr && map.IsBeforeEnd(index, *end);
+    const bool last = index + 1 == map.size();
+    const Slice limit = last ? Slice() : Slice(map.shards()[index + 1].begin);
+    ColumnFamilyHandle* handle = nullptr;
+    NACRE_RETURN_IF_ERROR(HandleOf(*view->shards[index], family, &handle));
+    NACRE_RETURN_IF_ERROR(work(*view->shards[index], handle, index == first ? begin : &start,
+                               ends || last ? end : &limit));
   }
   return Status::OK();
 }
@@ -74,78 +84,94 @@ Status ShardedDBImpl::ForEachShardIn(const Slice* begin, const Slice* end, const
 
 Status ShardedDBImpl::Flush(const FlushOptions& options, ColumnFamilyHandle* handle) {
   const ShardedFamily* family = nullptr;
-  NACRE_RETURN_IF_ERROR(Find(handle, &family));
+  NACRE_RETURN_IF_ERROR(families_.Find(handle, &family));
   // All of them begin before one is waited for.
-  if (options.wait && shards_.size() > 1) {
+  if (options.wait && views_->latest()->shards.size() > 1) {
     FlushOptions begin = options;
     begin.wait = false;
-    NACRE_RETURN_IF_ERROR(ForEachShard(
-        [&](const Shard& shard) { return shard.db()->Flush(begin, Of(family, shard.index())); }));
+    NACRE_RETURN_IF_ERROR(ForEachShard(*family, [&](const Shard& shard, ColumnFamilyHandle* there) {
+      return shard.db()->Flush(begin, there);
+    }));
   }
-  return ForEachShard(
-      [&](const Shard& shard) { return shard.db()->Flush(options, Of(family, shard.index())); });
+  return ForEachShard(*family, [&](const Shard& shard, ColumnFamilyHandle* there) {
+    return shard.db()->Flush(options, there);
+  });
 }
 
 Status ShardedDBImpl::CompactRange(const CompactRangeOptions& options, ColumnFamilyHandle* handle,
                                    const Slice* begin, const Slice* end) {
   const ShardedFamily* family = nullptr;
-  NACRE_RETURN_IF_ERROR(Find(handle, &family));
-  return ForEachShardIn(begin, end, [&](const Shard& shard, const Slice* from, const Slice* to) {
-    return shard.db()->CompactRange(options, Of(family, shard.index()), from, to);
-  });
+  NACRE_RETURN_IF_ERROR(families_.Find(handle, &family));
+  return ForEachShardIn(
+      *family, begin, end,
+      [&](const Shard& shard, ColumnFamilyHandle* there, const Slice* from, const Slice* to) {
+        return shard.db()->CompactRange(options, there, from, to);
+      });
 }
 
 Status ShardedDBImpl::SuggestCompactRange(ColumnFamilyHandle* handle, const Slice* begin,
                                           const Slice* end) {
   const ShardedFamily* family = nullptr;
-  NACRE_RETURN_IF_ERROR(Find(handle, &family));
-  return ForEachShardIn(begin, end, [&](const Shard& shard, const Slice* from, const Slice* to) {
-    return shard.db()->SuggestCompactRange(Of(family, shard.index()), from, to);
-  });
+  NACRE_RETURN_IF_ERROR(families_.Find(handle, &family));
+  return ForEachShardIn(
+      *family, begin, end,
+      [&](const Shard& shard, ColumnFamilyHandle* there, const Slice* from, const Slice* to) {
+        return shard.db()->SuggestCompactRange(there, from, to);
+      });
 }
 
 Status ShardedDBImpl::WaitForCompact() {
-  return ForEachShard([](const Shard& shard) { return shard.db()->WaitForCompact(); });
+  return ForEachShard(families_.of_default(), [](const Shard& shard, ColumnFamilyHandle*) {
+    return shard.db()->WaitForCompact();
+  });
 }
 
 Status ShardedDBImpl::PauseBackgroundWork() {
-  return ForEachShard([](const Shard& shard) { return shard.db()->PauseBackgroundWork(); });
+  return ForEachShard(families_.of_default(), [](const Shard& shard, ColumnFamilyHandle*) {
+    return shard.db()->PauseBackgroundWork();
+  });
 }
 
 Status ShardedDBImpl::ContinueBackgroundWork() {
-  return ForEachShard([](const Shard& shard) { return shard.db()->ContinueBackgroundWork(); });
+  return ForEachShard(families_.of_default(), [](const Shard& shard, ColumnFamilyHandle*) {
+    return shard.db()->ContinueBackgroundWork();
+  });
 }
 
 Status ShardedDBImpl::EnableAutoCompaction(const std::vector<ColumnFamilyHandle*>& handles) {
   std::vector<const ShardedFamily*> families;
   for (ColumnFamilyHandle* const handle : handles) {
     families.emplace_back();
-    NACRE_RETURN_IF_ERROR(Find(handle, &families.back()));
+    NACRE_RETURN_IF_ERROR(families_.Find(handle, &families.back()));
   }
-  return ForEachShard([&](const Shard& shard) {
+  return ForEachShard(families_.of_default(), [&](const Shard& shard, ColumnFamilyHandle*) {
     std::vector<ColumnFamilyHandle*> there;
     for (const ShardedFamily* family : families) {
-      there.push_back(family == nullptr ? shard.db()->DefaultColumnFamily()
-                                        : family->of_shard(shard.index()));
+      ColumnFamilyHandle* handle = shard.db()->DefaultColumnFamily();
+      if (family->id() != 0) NACRE_RETURN_IF_ERROR(HandleOf(shard, *family, &handle));
+      there.push_back(handle);
     }
     return shard.db()->EnableAutoCompaction(there);
   });
 }
 
 void ShardedDBImpl::DisableManualCompaction() {
-  for (const auto& shard : shards_) shard->db()->DisableManualCompaction();
+  for (const auto& shard : views_->latest()->shards) shard->db()->DisableManualCompaction();
 }
 
 void ShardedDBImpl::EnableManualCompaction() {
-  for (const auto& shard : shards_) shard->db()->EnableManualCompaction();
+  for (const auto& shard : views_->latest()->shards) shard->db()->EnableManualCompaction();
 }
 
 Status ShardedDBImpl::Resume() {
-  return ForEachShard([](const Shard& shard) { return shard.db()->Resume(); });
+  return ForEachShard(families_.of_default(),
+                      [](const Shard& shard, ColumnFamilyHandle*) { return shard.db()->Resume(); });
 }
 
 Status ShardedDBImpl::VerifyChecksum() {
-  return ForEachShard([](const Shard& shard) { return shard.db()->VerifyChecksum(); });
+  return ForEachShard(families_.of_default(), [](const Shard& shard, ColumnFamilyHandle*) {
+    return shard.db()->VerifyChecksum();
+  });
 }
 
 // ---- What there is ------------------------------------------------------------------------------
@@ -154,7 +180,7 @@ bool ShardedDBImpl::GetIntProperty(ColumnFamilyHandle* handle, const Slice& prop
                                    uint64_t* value) {
   const std::string_view name = NameOf(property);
   if (name == kShards) {
-    *value = shards_.size();
+    *value = views_->latest()->shards.size();
     return true;
   }
   if (name == "num-snapshots") {
@@ -162,11 +188,12 @@ bool ShardedDBImpl::GetIntProperty(ColumnFamilyHandle* handle, const Slice& prop
     return true;
   }
   const ShardedFamily* family = nullptr;
-  if (!Find(handle, &family).ok()) return false;
+  if (!families_.Find(handle, &family).ok()) return false;
   uint64_t sum = 0;
-  for (const auto& shard : shards_) {
+  for (const auto& shard : views_->latest()->shards) {
     uint64_t of_shard = 0;
-    if (!shard->db()->GetIntProperty(Of(family, shard->index()), property, &of_shard)) return false;
+    if (!shard->db()->GetIntProperty(shard->Handle(family->id()), property, &of_shard))
+      return false;
     sum += of_shard;
     if (IsOfPool(name)) break;
   }
@@ -182,11 +209,11 @@ bool ShardedDBImpl::GetProperty(ColumnFamilyHandle* handle, const Slice& propert
     return true;
   }
   const ShardedFamily* family = nullptr;
-  if (!Find(handle, &family).ok()) return false;
+  if (!families_.Find(handle, &family).ok()) return false;
   value->clear();
-  for (const auto& shard : shards_) {
+  for (const auto& shard : views_->latest()->shards) {
     std::string of_shard;
-    if (!shard->db()->GetProperty(Of(family, shard->index()), property, &of_shard)) return false;
+    if (!shard->db()->GetProperty(shard->Handle(family->id()), property, &of_shard)) return false;
     *value += shard->db()->GetName() + ":\n" + of_shard;
     if (!of_shard.ends_with('\n')) *value += '\n';
   }
@@ -196,12 +223,14 @@ bool ShardedDBImpl::GetProperty(ColumnFamilyHandle* handle, const Slice& propert
 bool ShardedDBImpl::GetMapProperty(ColumnFamilyHandle* handle, const Slice& property,
                                    std::map<std::string, std::string>* value) {
   const ShardedFamily* family = nullptr;
-  if (!Find(handle, &family).ok()) return false;
+  if (!families_.Find(handle, &family).ok()) return false;
   value->clear();
-  if (IsOfPool(NameOf(property))) return shards_.front()->db()->GetMapProperty(property, value);
-  for (const auto& shard : shards_) {
+  if (IsOfPool(NameOf(property)))
+    return views_->latest()->shards.front()->db()->GetMapProperty(property, value);
+  for (const auto& shard : views_->latest()->shards) {
     std::map<std::string, std::string> of_shard;
-    if (!shard->db()->GetMapProperty(Of(family, shard->index()), property, &of_shard)) return false;
+    if (!shard->db()->GetMapProperty(shard->Handle(family->id()), property, &of_shard))
+      return false;
     for (auto& [key, text] : of_shard) {
       (*value)[shard->db()->GetName() + "." + key] = std::move(text);
     }
@@ -213,7 +242,7 @@ bool ShardedDBImpl::GetAggregatedIntProperty(const Slice& property, uint64_t* va
   const std::string_view name = NameOf(property);
   if (name == kShards) return GetIntProperty(nullptr, property, value);
   uint64_t sum = 0;
-  for (const auto& shard : shards_) {
+  for (const auto& shard : views_->latest()->shards) {
     uint64_t of_shard = 0;
     if (!shard->db()->GetAggregatedIntProperty(property, &of_shard)) return false;
     sum += of_shard;
@@ -224,18 +253,19 @@ bool ShardedDBImpl::GetAggregatedIntProperty(const Slice& property, uint64_t* va
 }
 
 Status ShardedDBImpl::ResetStats() {
-  return ForEachShard([](const Shard& shard) { return shard.db()->ResetStats(); });
+  return ForEachShard(families_.of_default(), [](const Shard& shard, ColumnFamilyHandle*) {
+    return shard.db()->ResetStats();
+  });
 }
 
 Status ShardedDBImpl::GetApproximateSizes(ColumnFamilyHandle* handle, const Range* ranges, int n,
                                           uint64_t* sizes) {
   const ShardedFamily* family = nullptr;
-  NACRE_RETURN_IF_ERROR(Find(handle, &family));
+  NACRE_RETURN_IF_ERROR(families_.Find(handle, &family));
   std::fill_n(sizes, n, 0);
-  return ForEachShard([&](const Shard& shard) -> Status {
+  return ForEachShard(*family, [&](const Shard& shard, ColumnFamilyHandle* there) -> Status {
     std::vector<uint64_t> of_shard(static_cast<size_t>(n));
-    NACRE_RETURN_IF_ERROR(
-        shard.db()->GetApproximateSizes(Of(family, shard.index()), ranges, n, of_shard.data()));
+    NACRE_RETURN_IF_ERROR(shard.db()->GetApproximateSizes(there, ranges, n, of_shard.data()));
     for (int i = 0; i < n; ++i) sizes[i] += of_shard[static_cast<size_t>(i)];
     return Status::OK();
   });
@@ -245,11 +275,11 @@ void ShardedDBImpl::GetApproximateMemTableStats(ColumnFamilyHandle* handle, cons
                                                 uint64_t* count, uint64_t* size) {
   *count = *size = 0;
   const ShardedFamily* family = nullptr;
-  if (!Find(handle, &family).ok()) return;
-  for (const auto& shard : shards_) {
+  if (!families_.Find(handle, &family).ok()) return;
+  for (const auto& shard : views_->latest()->shards) {
     uint64_t count_there = 0;
     uint64_t size_there = 0;
-    shard->db()->GetApproximateMemTableStats(Of(family, shard->index()), range, &count_there,
+    shard->db()->GetApproximateMemTableStats(shard->Handle(family->id()), range, &count_there,
                                              &size_there);
     *count += count_there;
     *size += size_there;
@@ -258,7 +288,7 @@ void ShardedDBImpl::GetApproximateMemTableStats(ColumnFamilyHandle* handle, cons
 
 void ShardedDBImpl::GetLiveTablesMetaData(std::vector<LiveTableMetaData>* tables) {
   tables->clear();
-  for (const auto& shard : shards_) {
+  for (const auto& shard : views_->latest()->shards) {
     std::vector<LiveTableMetaData> of_shard;
     shard->db()->GetLiveTablesMetaData(&of_shard);
     tables->insert(tables->end(), of_shard.begin(), of_shard.end());
@@ -269,34 +299,37 @@ void ShardedDBImpl::GetColumnFamilyMetaData(ColumnFamilyHandle* handle,
                                             ColumnFamilyMetaData* metadata) {
   *metadata = ColumnFamilyMetaData();
   const ShardedFamily* family = nullptr;
-  if (!Find(handle, &family).ok()) return;
-  for (const auto& shard : shards_) {
+  if (!families_.Find(handle, &family).ok()) return;
+  for (const auto& shard : views_->latest()->shards) {
     ColumnFamilyMetaData of_shard;
-    shard->db()->GetColumnFamilyMetaData(Of(family, shard->index()), &of_shard);
+    shard->db()->GetColumnFamilyMetaData(shard->Handle(family->id()), &of_shard);
     AddMetaData(std::move(of_shard), metadata);
   }
 }
 
 int ShardedDBImpl::NumberLevels(ColumnFamilyHandle* handle) {
   const ShardedFamily* family = nullptr;
-  if (!Find(handle, &family).ok()) return ColumnFamilyOptions().num_levels;
-  return shards_.front()->db()->NumberLevels(Of(family, 0));
+  if (!families_.Find(handle, &family).ok()) return ColumnFamilyOptions().num_levels;
+  return views_->latest()->shards.front()->db()->NumberLevels(
+      views_->latest()->shards.front()->Handle(family->id()));
 }
 
 uint64_t ShardedDBImpl::GetLatestSequenceNumber() const {
   uint64_t sum = 0;
-  for (const auto& shard : shards_) sum += shard->db()->GetLatestSequenceNumber();
+  for (const auto& shard : views_->latest()->shards) sum += shard->db()->GetLatestSequenceNumber();
   return sum;
 }
 
 std::vector<ShardInfo> ShardedDBImpl::GetShards() const {
+  const auto view = views_->latest();
+  const auto& all = view->map.shards();
   std::vector<ShardInfo> shards;
-  for (size_t i = 0; i < map_.size(); ++i) {
-    const bool last = i + 1 == map_.size();
-    shards.push_back({.id = map_.shards()[i].id,
-                      .database = shards_[i]->db()->GetName(),
-                      .begin = map_.shards()[i].begin,
-                      .end = last ? std::string() : map_.shards()[i + 1].begin,
+  for (size_t i = 0; i < all.size(); ++i) {
+    const bool last = i + 1 == all.size();
+    shards.push_back({.id = all[i].id,
+                      .database = ShardMap::DatabaseOf(name_, all[i].id),
+                      .begin = all[i].begin,
+                      .end = last ? std::string() : all[i + 1].begin,
                       .last = last});
   }
   return shards;
@@ -306,21 +339,24 @@ std::vector<ShardInfo> ShardedDBImpl::GetShards() const {
 
 Options ShardedDBImpl::GetOptions(ColumnFamilyHandle* handle) const {
   const ShardedFamily* family = nullptr;
-  if (!Find(handle, &family).ok()) return Options();
-  return shards_.front()->db()->GetOptions(Of(family, 0));
+  if (!families_.Find(handle, &family).ok()) return Options();
+  return views_->latest()->shards.front()->db()->GetOptions(
+      views_->latest()->shards.front()->Handle(family->id()));
 }
 
 Status ShardedDBImpl::SetOptions(ColumnFamilyHandle* handle,
                                  const std::unordered_map<std::string, std::string>& changes) {
   const ShardedFamily* family = nullptr;
-  NACRE_RETURN_IF_ERROR(Find(handle, &family));
-  return ForEachShard([&](const Shard& shard) {
-    return shard.db()->SetOptions(Of(family, shard.index()), changes);
+  NACRE_RETURN_IF_ERROR(families_.Find(handle, &family));
+  return ForEachShard(*family, [&](const Shard& shard, ColumnFamilyHandle* there) {
+    return shard.db()->SetOptions(there, changes);
   });
 }
 
 Status ShardedDBImpl::SetDBOptions(const std::unordered_map<std::string, std::string>& changes) {
-  return ForEachShard([&](const Shard& shard) { return shard.db()->SetDBOptions(changes); });
+  return ForEachShard(families_.of_default(), [&](const Shard& shard, ColumnFamilyHandle*) {
+    return shard.db()->SetDBOptions(changes);
+  });
 }
 
 }  // namespace nacre

@@ -10,11 +10,11 @@
 
 #include "nacre/utilities/sharded_db.h"
 #include "sharding/batch_parts.h"
-#include "sharding/shard.h"
-#include "sharding/shard_map.h"
+#include "sharding/local_owner.h"
+#include "sharding/local_shard.h"
 #include "sharding/sharded_family.h"
 #include "sharding/sharded_snapshot.h"
-#include "sharding/snapshot_gate.h"
+#include "sharding/sharded_view.h"
 #include "util/clock.h"
 #include "util/mutex.h"
 
@@ -41,7 +41,7 @@ class ShardedDBImpl final : public ShardedDB {
   Status DropColumnFamilies(const std::vector<ColumnFamilyHandle*>& families) override
       EXCLUDES(change_mutex_);
   Status DestroyColumnFamilyHandle(ColumnFamilyHandle* family) override;
-  ColumnFamilyHandle* DefaultColumnFamily() const override { return default_handle_.get(); }
+  ColumnFamilyHandle* DefaultColumnFamily() const override { return families_.default_handle(); }
 
   // ---- sharded_writes.cc ----
   Status Put(const WriteOptions& options, ColumnFamilyHandle* family, const Slice& key,
@@ -108,116 +108,139 @@ class ShardedDBImpl final : public ShardedDB {
   const std::string& GetName() const override { return name_; }
   uint64_t GetLatestSequenceNumber() const override;
   Options GetOptions(ColumnFamilyHandle* family) const override;
-  DBOptions GetDBOptions() const override { return shards_.front()->db()->GetDBOptions(); }
+  DBOptions GetDBOptions() const override {
+    return views_->latest()->shards.front()->db()->GetDBOptions();
+  }
   Status SetOptions(ColumnFamilyHandle* family,
                     const std::unordered_map<std::string, std::string>& changes) override;
   Status SetDBOptions(const std::unordered_map<std::string, std::string>& changes) override;
   std::vector<ShardInfo> GetShards() const override;
 
  private:
-  using Families = std::map<uint32_t, std::shared_ptr<const ShardedFamily>>;
-
   ShardedDBImpl(const ShardedOptions& options, std::string name);
 
   // ---- sharded_open.cc ----
-  Status OpenMap(const ShardedOptions& options);
-  Status MakeShards(const ShardedOptions& options);
+  Status OpenMap(const ShardedOptions& options, ShardMap* map);
+  Status MakeShards(const ShardedOptions& options, ShardMap* map);
   Status OpenShards(const ShardedOptions& options,
-                    const std::vector<ColumnFamilyDescriptor>& families);
+                    const std::vector<ColumnFamilyDescriptor>& families, const ShardMap& map);
   Status OpenShard(const ShardedOptions& options,
-                   const std::vector<ColumnFamilyDescriptor>& families, size_t index,
-                   std::vector<std::unique_ptr<ColumnFamilyHandle>>* handles);
+                   const std::vector<ColumnFamilyDescriptor>& families, const ShardMap& map,
+                   size_t index, std::shared_ptr<Shard>* shard);
   /// Returns when it is durable.
   Status SaveMap(const ShardMap& map);
 
   // ---- sharded_families.cc ----
-  /// `*found` is null for the default family. `InvalidArgument`: the handle is of another database.
-  Status Find(ColumnFamilyHandle* handle, const ShardedFamily** found) const {
-    *found = nullptr;
-    return handle == nullptr || handle == default_handle_.get() ? Status::OK()
-                                                                : FindOther(handle, found);
-  }
-  Status FindOther(ColumnFamilyHandle* handle, const ShardedFamily** found) const;
-  /// For DivideBatch.
-  FindShardedFamily FindById() const EXCLUDES(families_mutex_);
-  bool HasFamily(const std::string& name) const;
-  /// OK if the families named are those that there are; with `may_miss`, or more.
-  Status CheckNamed(const std::vector<ColumnFamilyDescriptor>& families, bool may_miss) const;
-  void Install(std::shared_ptr<const ShardedFamily> family) EXCLUDES(families_mutex_);
-  ColumnFamilyHandle* MakeHandle(const std::string& name) EXCLUDES(families_mutex_);
-  static ColumnFamilyHandle* Of(const ShardedFamily* family, size_t shard) {
-    return family == nullptr ? nullptr : family->of_shard(shard);
-  }
+  /// OK if the families named are those that `map` has; with `may_miss`, or more.
+  static Status CheckNamed(const std::vector<ColumnFamilyDescriptor>& families, const ShardMap& map,
+                           bool may_miss);
+  /// The view's shards with another map, whose families were changed.
+  void PublishMap(const ShardMap& map) REQUIRES(change_mutex_);
+  static Status HandleOf(const Shard& shard, const ShardedFamily& family,
+                         ColumnFamilyHandle** handle);
+
+  /// Calls `work(view)` with the latest view.
+  template <typename Work>
+  Status WithView(const Work& work);
+  /// Calls `work(db, handle)` for keys of `family` in `shard`.
+  template <typename Keys, typename Work>
+  Status ReadIn(Shard* shard, const ShardedFamily& family, const Keys& keys, const Work& work);
+  /// The same with a snapshot: it waits for no batch, as none was being committed when that was
+  /// taken. What a batch that failed has written must not be seen in part, though.
+  template <typename Keys, typename Work>
+  static Status ReadAt(const Shard& shard, const ShardedFamily& family, const Keys& keys,
+                       const Work& work);
 
   // ---- sharded_writes.cc ----
-  /// Calls `work` while no batch over several shards is about to write `keys()`, and not before a
-  /// snapshot that is being taken when this is called.
-  template <typename Keys, typename Work>
-  Status In(Shard* shard, const Keys& keys, const Work& work);
   template <typename Work>
   Status WriteKey(ColumnFamilyHandle* handle, const Slice& key, const Work& work);
-  /// A batch that is not one shard's as it is.
-  Status WriteDivided(const WriteOptions& options, const WriteBatch& updates);
+  /// A batch that is not one shard's.
+  Status WriteDivided(const ShardedView& view, const WriteOptions& options,
+                      const WriteBatch& updates);
+  static Status WriteIn(Shard* shard, const WriteOptions& options, WriteBatch* updates);
   Deadline OperationDeadline() const { return Deadline::After(clock_, operation_timeout_); }
 
   // ---- sharded_reads.cc ----
   template <typename Work>
   Status ReadKey(const ReadOptions& options, ColumnFamilyHandle* handle, const Slice& key,
                  const Work& work);
-  std::unique_ptr<Iterator> NewShardIterator(const ReadOptions& options,
-                                             const ShardedFamily* family, size_t index);
+  Status MultiGetAt(const ReadOptions& options, const ShardedSnapshot& snapshot,
+                    const ShardedFamily& family, size_t num_keys, const Slice* keys,
+                    PinnableSlice* values, Status* statuses);
+  std::unique_ptr<Iterator> NewIteratorAt(const ReadOptions& options,
+                                          std::shared_ptr<const ShardedSnapshot> snapshot,
+                                          std::shared_ptr<const ShardedFamily> family);
   /// A snapshot of all shards, of the latest state.
-  std::shared_ptr<ShardedSnapshot> TakeSnapshot();
+  Status TakeSnapshot(std::shared_ptr<ShardedSnapshot>* snapshot);
   /// That of the options, or else a new one.
-  std::shared_ptr<const ShardedSnapshot> SnapshotOf(const ReadOptions& options);
+  Status SnapshotOf(const ReadOptions& options, std::shared_ptr<const ShardedSnapshot>* snapshot);
 
   // ---- sharded_all.cc ----
-  /// Calls `work(shard)` for each, and answers the first failure.
+  /// Calls `work(shard, handle)` for each, and answers the first failure.
   template <typename Work>
-  Status ForEachShard(const Work& work) const;
-  /// Calls `work(shard index, begin, end)` for each shard that has keys of the range; null means
+  Status ForEachShard(const ShardedFamily& family, const Work& work) const;
+  /// Calls `work(shard, handle, begin, end)` for each shard that has keys of the range; null means
   /// that there is no bound.
   template <typename Work>
-  Status ForEachShardIn(const Slice* begin, const Slice* end, const Work& work) const;
+  Status ForEachShardIn(const ShardedFamily& family, const Slice* begin, const Slice* end,
+                        const Work& work) const;
 
   const std::string name_;
   Clock* const clock_;
   const std::chrono::milliseconds operation_timeout_;
-  const std::shared_ptr<const SliceTransform> prefix_extractor_;
 
   /// Has the map of the shards, and makes this process the owner of the keyspace.
   std::unique_ptr<DB> map_db_;
-  ShardMap map_;  ///< The shards do not change while it is open; families do, under change_mutex_.
   uint64_t opening_ = 0;  ///< How often the keyspace was opened, this time included.
-  std::vector<std::unique_ptr<Shard>> shards_;  ///< In the order of their keys.
-  /// The families' ids in all shards are those in the keyspace, so batches fit as they are.
-  std::atomic<bool> same_ids_{true};
-  std::unique_ptr<ColumnFamilyHandle> default_handle_;
+  const std::shared_ptr<LocalOwner> owner_;
+  const std::shared_ptr<ShardedViews> views_;  ///< None before it is open.
+  ShardedFamilies families_;
 
-  SnapshotGate gate_;
   std::atomic<uint64_t> snapshots_{0};  ///< Those of the application.
-  std::atomic<KeyHolds::BatchId> next_batch_{1};
+  std::atomic<uint64_t> next_batch_{1};
 
   Mutex change_mutex_;  ///< A change of the families is under way.
-  mutable Mutex families_mutex_ ACQUIRED_AFTER(change_mutex_);
-  Families families_ GUARDED_BY(families_mutex_);  ///< Without the default one.
   bool closed_ = false;
   Status close_status_;
 };
 
+template <typename Work>
+Status ShardedDBImpl::WithView(const Work& work) {
+  const ShardedViews::Pin view(views_.get());
+  return work(*view);
+}
+
 template <typename Keys, typename Work>
-Status ShardedDBImpl::In(Shard* shard, const Keys& keys, const Work& work) {
-  if (gate_.taking()) [[unlikely]]
-    gate_.AwaitTaken();
-  for (;;) {
-    {
-      // This, and then the look at what is held: see Shard.
-      const EpochDomain::Guard guard(shard->operations());
-      if (!shard->holds()->any() || !shard->holds()->Overlaps(keys())) [[likely]]
-        return work();
-    }
-    NACRE_RETURN_IF_ERROR(shard->holds()->Await(keys(), OperationDeadline()));
-  }
+Status ShardedDBImpl::ReadIn(Shard* shard, const ShardedFamily& family, const Keys& keys,
+                             const Work& work) {
+  const auto call = [&]() -> Status {
+    ColumnFamilyHandle* handle = nullptr;
+    NACRE_RETURN_IF_ERROR(HandleOf(*shard, family, &handle));
+    return work(shard->db(), handle);
+  };
+  return shard->local() == nullptr ? call() : shard->local()->Read(keys, call);
+}
+
+template <typename Keys, typename Work>
+Status ShardedDBImpl::ReadAt(const Shard& shard, const ShardedFamily& family, const Keys& keys,
+                             const Work& work) {
+  LocalShard* const local = shard.local();
+  if (local != nullptr && local->holds()->any()) [[unlikely]]
+    NACRE_RETURN_IF_ERROR(local->holds()->CheckFailed(keys()));
+  ColumnFamilyHandle* handle = nullptr;
+  NACRE_RETURN_IF_ERROR(HandleOf(shard, family, &handle));
+  Status status = work(shard.db(), handle);
+  if (local != nullptr && local->left()) [[unlikely]]
+    return Status::Aborted("a shard has moved since the snapshot was taken");
+  return status;
+}
+
+inline Status ShardedDBImpl::HandleOf(const Shard& shard, const ShardedFamily& family,
+                                      ColumnFamilyHandle** handle) {
+  *handle = shard.Handle(family.id());
+  if (*handle != nullptr || family.id() == 0) [[likely]]
+    return Status::OK();
+  return Status::InvalidArgument("column family " + family.name() + " was dropped");
 }
 
 }  // namespace nacre

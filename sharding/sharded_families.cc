@@ -23,123 +23,74 @@ Status ShardedDB::ListColumnFamilies(const DBOptions& options, const std::string
   });
 }
 
-Status ShardedDBImpl::FindOther(ColumnFamilyHandle* handle, const ShardedFamily** found) const {
-  const auto* const ours = dynamic_cast<const ShardedFamilyHandle*>(handle);
-  if (ours == nullptr || ours->owner() != this) {
-    // The default family has handles of applications, too.
-    const auto* const of_default = dynamic_cast<const ShardedDefaultFamily*>(handle);
-    if (of_default != nullptr && of_default->first_shard() == shards_.front()->db()) {
-      return Status::OK();
-    }
-    return Status::InvalidArgument("the handle of column family " + handle->GetName() +
-                                   " is of another database than " + name_);
-  }
-  *found = &ours->family();
-  return Status::OK();
-}
-
-FindShardedFamily ShardedDBImpl::FindById() const {
-  return [this](uint32_t id, std::shared_ptr<const ShardedFamily>* found) {
-    MutexLock lock(&families_mutex_);
-    const auto it = families_.find(id);
-    if (it == families_.end()) {
-      return Status::InvalidArgument("no column family " + std::to_string(id) + " in " + name_);
-    }
-    *found = it->second;
-    return Status::OK();
-  };
-}
-
-bool ShardedDBImpl::HasFamily(const std::string& name) const {
-  const auto& families = map_.families();
-  return name == kDefaultColumnFamilyName ||
-         std::any_of(families.begin(), families.end(),
-                     [&](const ShardMap::Family& family) { return family.name == name; });
-}
-
 Status ShardedDBImpl::CheckNamed(const std::vector<ColumnFamilyDescriptor>& families,
-                                 bool may_miss) const {
+                                 const ShardMap& map, bool may_miss) {
   std::set<std::string> named;
   for (const ColumnFamilyDescriptor& family : families) {
     if (!named.insert(family.name).second) {
       return Status::InvalidArgument("column family " + family.name + " is named twice");
     }
-    if (!may_miss && !HasFamily(family.name)) {
+    if (!may_miss && !map.HasFamily(family.name)) {
       return Status::InvalidArgument("Column family not found: " + family.name);
     }
   }
   std::string missing;
-  for (const ShardMap::Family& family : map_.families()) {
+  for (const ShardMap::Family& family : map.families()) {
     if (!named.contains(family.name)) missing += (missing.empty() ? "" : ", ") + family.name;
   }
   return missing.empty() ? Status::OK()
                          : Status::InvalidArgument("Column families not opened: " + missing);
 }
 
-void ShardedDBImpl::Install(std::shared_ptr<const ShardedFamily> family) {
-  for (size_t i = 0; i < shards_.size(); ++i) {
-    if (family->of_shard(i)->GetID() == family->id()) continue;
-    same_ids_.store(false, std::memory_order_relaxed);
-  }
-  MutexLock lock(&families_mutex_);
-  const uint32_t id = family->id();
-  families_[id] = std::move(family);
-}
-
-ColumnFamilyHandle* ShardedDBImpl::MakeHandle(const std::string& name) {
-  if (name == kDefaultColumnFamilyName) {
-    return std::make_unique<ShardedDefaultFamily>(shards_.front()->db()).release();
-  }
-  MutexLock lock(&families_mutex_);
-  for (const auto& [id, family] : families_) {
-    if (family->name() != name) continue;
-    return std::make_unique<ShardedFamilyHandle>(family, this).release();
-  }
-  return nullptr;
+void ShardedDBImpl::PublishMap(const ShardMap& map) {
+  auto view = std::make_shared<ShardedView>(*views_->latest());
+  view->map = map;
+  views_->Publish(std::move(view));
 }
 
 Status ShardedDBImpl::CreateColumnFamilies(const std::vector<ColumnFamilyDescriptor>& families,
                                            std::vector<ColumnFamilyHandle*>* handles) {
   handles->clear();
   if (families.empty()) return Status::OK();
-  for (const ColumnFamilyDescriptor& family : families) {
-    if (family.options.comparator != map_.comparator()) {
+  return CatchAll([&]() -> Status {
+    MutexLock lock(&change_mutex_);
+    const auto view = views_->latest();
+    for (const ColumnFamilyDescriptor& family : families) {
+      if (family.options.comparator == view->map.comparator()) continue;
       return Status::InvalidArgument("column family " + family.name +
                                      ": all families of a keyspace have the same comparator");
     }
-  }
-  return CatchAll([&]() -> Status {
-    MutexLock lock(&change_mutex_);
-    std::vector<std::vector<std::unique_ptr<ColumnFamilyHandle>>> made(shards_.size());
+    std::vector<std::vector<std::shared_ptr<ColumnFamilyHandle>>> made(view->shards.size());
     Status status;
-    for (size_t i = 0; i < shards_.size() && status.ok(); ++i) {
+    for (size_t i = 0; i < made.size() && status.ok(); ++i) {
       std::vector<ColumnFamilyHandle*> of_shard;
-      status = shards_[i]->db()->CreateColumnFamilies(families, &of_shard);
+      status = view->shards[i]->db()->CreateColumnFamilies(families, &of_shard);
       for (ColumnFamilyHandle* handle : of_shard) made[i].emplace_back(handle);
       NACRE_POINT("keyspace.families-made-in-a-shard");
     }
-    ShardMap changed = map_;
-    std::vector<std::shared_ptr<ShardedFamily>> all;
+    ShardMap changed = view->map;
+    std::vector<uint32_t> ids;
     for (size_t f = 0; f < families.size() && status.ok(); ++f) {
-      all.push_back(
-          std::make_shared<ShardedFamily>(changed.AddFamily(families[f].name), families[f].name));
+      ids.push_back(changed.AddFamily(families[f].name));
     }
     if (status.ok()) status = SaveMap(changed);
     if (!status.ok()) {
       // What cannot be dropped now goes when the keyspace is opened again.
-      for (size_t i = 0; i < shards_.size(); ++i) {
+      for (size_t i = 0; i < made.size(); ++i) {
         for (const auto& handle : made[i]) {
-          shards_[i]->db()->DropColumnFamily(handle.get()).IgnoreError();
+          view->shards[i]->db()->DropColumnFamily(handle.get()).IgnoreError();
         }
       }
       return status;
     }
-    map_.SetFamiliesOf(changed);
     for (size_t f = 0; f < families.size(); ++f) {
-      for (auto& of_shard : made) all[f]->Add(std::move(of_shard[f]));
-      Install(all[f]);
-      handles->push_back(MakeHandle(families[f].name));
+      for (size_t i = 0; i < made.size(); ++i) {
+        view->shards[i]->local()->AddFamily(ids[f], std::move(made[i][f]));
+      }
+      families_.Add(ids[f], families[f].name, families[f].options.prefix_extractor);
+      handles->push_back(families_.NewHandle(families[f].name).release());
     }
+    PublishMap(changed);
     return Status::OK();
   });
 }
@@ -147,12 +98,13 @@ Status ShardedDBImpl::CreateColumnFamilies(const std::vector<ColumnFamilyDescrip
 Status ShardedDBImpl::DropColumnFamilies(const std::vector<ColumnFamilyHandle*>& handles) {
   return CatchAll([&]() -> Status {
     MutexLock lock(&change_mutex_);
-    ShardMap changed = map_;
+    const auto view = views_->latest();
+    ShardMap changed = view->map;
     std::vector<const ShardedFamily*> dropped;
     for (ColumnFamilyHandle* const handle : handles) {
       const ShardedFamily* family = nullptr;
-      NACRE_RETURN_IF_ERROR(Find(handle, &family));
-      if (family == nullptr) {
+      NACRE_RETURN_IF_ERROR(families_.Find(handle, &family));
+      if (family->id() == 0) {
         return Status::InvalidArgument("the default column family cannot be dropped");
       }
       const size_t before = changed.families().size();
@@ -165,27 +117,25 @@ Status ShardedDBImpl::DropColumnFamilies(const std::vector<ColumnFamilyHandle*>&
     }
     if (dropped.empty()) return Status::OK();
     // A batch that has been decided is committed in all shards while they have its families.
-    const SnapshotGate::Closed closed(&gate_);
+    const SnapshotGate::Closed closed(owner_->gate(), OperationDeadline());
+    NACRE_RETURN_IF_ERROR(closed.status());
     NACRE_RETURN_IF_ERROR(SaveMap(changed));
     NACRE_POINT("keyspace.families-dropped-from-the-map");
-    map_.SetFamiliesOf(changed);
+    PublishMap(changed);
     // From here on they are dropped; what a shard has left of them goes at the next opening.
     Status status;
-    for (const auto& shard : shards_) {
+    for (const auto& shard : view->shards) {
       std::vector<ColumnFamilyHandle*> of_shard;
-      for (const ShardedFamily* family : dropped) {
-        of_shard.push_back(family->of_shard(shard->index()));
-      }
+      for (const ShardedFamily* family : dropped) of_shard.push_back(shard->Handle(family->id()));
       if (Status s = shard->db()->DropColumnFamilies(of_shard); status.ok()) status = s;
     }
-    MutexLock families_lock(&families_mutex_);
-    for (const ShardedFamily* family : dropped) families_.erase(family->id());
+    for (const ShardedFamily* family : dropped) families_.Drop(family->id(), views_);
     return status;
   });
 }
 
 Status ShardedDBImpl::DestroyColumnFamilyHandle(ColumnFamilyHandle* family) {
-  if (family != default_handle_.get()) delete family;
+  if (family != families_.default_handle()) delete family;
   return Status::OK();
 }
 

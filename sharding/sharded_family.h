@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <string>
 #include <utility>
@@ -8,65 +9,93 @@
 
 #include "nacre/column_family.h"
 #include "nacre/db.h"
+#include "nacre/slice_transform.h"
+#include "sharding/sharded_view.h"
+#include "util/mutex.h"
 
 namespace nacre {
 
-/// A column family of a keyspace: one of each shard, by the same name.
+/// A column family of a keyspace: one of each shard, by the same name. The default one has the id
+/// 0.
 class ShardedFamily {
  public:
-  ShardedFamily(uint32_t id, std::string name) : id_(id), name_(std::move(name)) {}
+  ShardedFamily(uint32_t id, std::string name, std::shared_ptr<const SliceTransform> extractor)
+      : id_(id), name_(std::move(name)), prefix_extractor_(std::move(extractor)) {}
+  /// If it was dropped, the shards of this process let go of it, too.
+  ~ShardedFamily();
+  ShardedFamily(const ShardedFamily&) = delete;
+  ShardedFamily& operator=(const ShardedFamily&) = delete;
 
   uint32_t id() const { return id_; }
   const std::string& name() const { return name_; }
-  /// For each shard once, in their order.
-  void Add(std::unique_ptr<ColumnFamilyHandle> handle) { of_shards_.push_back(std::move(handle)); }
-  ColumnFamilyHandle* of_shard(size_t index) const { return of_shards_[index].get(); }
+  /// May be null.
+  const std::shared_ptr<const SliceTransform>& prefix_extractor() const {
+    return prefix_extractor_;
+  }
+  /// Until it is destroyed, handles of it read what was there.
+  void SetDropped(std::shared_ptr<ShardedViews> views) { dropped_from_ = std::move(views); }
 
  private:
   const uint32_t id_;
   const std::string name_;
-  std::vector<std::unique_ptr<ColumnFamilyHandle>> of_shards_;
+  const std::shared_ptr<const SliceTransform> prefix_extractor_;
+  std::shared_ptr<ShardedViews> dropped_from_;
 };
-
-/// Null is the default family.
-inline uint32_t IdOf(const ShardedFamily* family) { return family == nullptr ? 0 : family->id(); }
 
 class ShardedFamilyHandle final : public ColumnFamilyHandle {
  public:
-  /// `owner` tells the handles of one keyspace from another's.
-  ShardedFamilyHandle(std::shared_ptr<const ShardedFamily> family, const void* owner)
+  ShardedFamilyHandle(std::shared_ptr<const ShardedFamily> family, DB* owner)
       : family_(std::move(family)), owner_(owner) {}
 
   const std::string& GetName() const override { return family_->name(); }
   uint32_t GetID() const override { return family_->id(); }
-  Status GetDescriptor(ColumnFamilyDescriptor* descriptor) override {
-    return family_->of_shard(0)->GetDescriptor(descriptor);
-  }
+  Status GetDescriptor(ColumnFamilyDescriptor* descriptor) override;
 
-  const ShardedFamily& family() const { return *family_; }
-  std::shared_ptr<const ShardedFamily> hold() const { return family_; }
-  const void* owner() const { return owner_; }
+  const std::shared_ptr<const ShardedFamily>& family() const { return family_; }
+  /// Tells the handles of one keyspace from another's.
+  const DB* owner() const { return owner_; }
 
  private:
   const std::shared_ptr<const ShardedFamily> family_;
-  const void* const owner_;
+  DB* const owner_;
 };
 
-/// The default family of a keyspace, which stands for those of all shards.
-class ShardedDefaultFamily final : public ColumnFamilyHandle {
+/// The families of an open keyspace.
+///
+/// Thread safety: all methods may be called from many threads at once.
+class ShardedFamilies {
  public:
-  explicit ShardedDefaultFamily(DB* first_shard) : first_shard_(first_shard) {}
+  /// `owner`, whose families they are, outlives this.
+  ShardedFamilies(DB* owner, std::shared_ptr<const SliceTransform> default_extractor);
 
-  const std::string& GetName() const override { return kDefaultColumnFamilyName; }
-  uint32_t GetID() const override { return 0; }
-  Status GetDescriptor(ColumnFamilyDescriptor* descriptor) override {
-    return first_shard_->DefaultColumnFamily()->GetDescriptor(descriptor);
+  ColumnFamilyHandle* default_handle() const { return default_handle_.get(); }
+  const ShardedFamily& of_default() const { return *default_handle_->family(); }
+  /// Null is that of the default family. `InvalidArgument`: the handle is of another database.
+  Status Find(ColumnFamilyHandle* handle, const ShardedFamily** found) const {
+    if (handle == nullptr || handle == default_handle_.get()) [[likely]] {
+      *found = default_handle_->family().get();
+      return Status::OK();
+    }
+    return FindOther(handle, found);
   }
-  /// Tells the handles of one keyspace from another's.
-  const DB* first_shard() const { return first_shard_; }
+  /// The same, for what may outlive the handle, which Find has accepted.
+  std::shared_ptr<const ShardedFamily> Hold(ColumnFamilyHandle* handle) const;
+  bool Has(const std::string& name) const EXCLUDES(mutex_);
+
+  void Add(uint32_t id, const std::string& name, std::shared_ptr<const SliceTransform> extractor)
+      EXCLUDES(mutex_);
+  void Drop(uint32_t id, std::shared_ptr<ShardedViews> views) EXCLUDES(mutex_);
+  /// That of the family of this name. The caller owns it.
+  std::unique_ptr<ColumnFamilyHandle> NewHandle(const std::string& name) EXCLUDES(mutex_);
 
  private:
-  DB* const first_shard_;
+  Status FindOther(ColumnFamilyHandle* handle, const ShardedFamily** found) const;
+
+  DB* const owner_;
+  const std::unique_ptr<ShardedFamilyHandle> default_handle_;
+  mutable Mutex mutex_;
+  /// Without the default one.
+  std::map<uint32_t, std::shared_ptr<ShardedFamily>> families_ GUARDED_BY(mutex_);
 };
 
 }  // namespace nacre

@@ -11,13 +11,12 @@ namespace {
 
 class ShardedIterator final : public Iterator {
  public:
-  ShardedIterator(const ShardMap* map, const ReadOptions& options,
-                  std::shared_ptr<const ShardedSnapshot> snapshot,
+  ShardedIterator(const ReadOptions& options, std::shared_ptr<const ShardedSnapshot> snapshot,
                   std::shared_ptr<const SliceTransform> extractor, NewShardIterator make)
-      : map_(map),
-        options_(options),
+      : options_(options),
         bounds_(options),
         snapshot_(std::move(snapshot)),
+        map_(&snapshot_->view().map),
         extractor_(options.prefix_same_as_start && !options.total_order_seek ? std::move(extractor)
                                                                              : nullptr),
         make_(std::move(make)) {
@@ -106,10 +105,10 @@ class ShardedIterator final : public Iterator {
     valid_ = current_->Valid() && HasPrefix(current_->key());
   }
 
-  const ShardMap* const map_;
   ReadOptions options_;
   const IteratorBounds bounds_;
   const std::shared_ptr<const ShardedSnapshot> snapshot_;
+  const ShardMap* const map_;
   const std::shared_ptr<const SliceTransform> extractor_;  ///< Null: prefixes do not matter.
   const NewShardIterator make_;
   std::optional<std::string> lower_;  ///< As of the latest seek.
@@ -122,11 +121,11 @@ class ShardedIterator final : public Iterator {
 
 }  // namespace
 
-std::unique_ptr<Iterator> NewShardedIterator(const ShardMap* map, const ReadOptions& options,
+std::unique_ptr<Iterator> NewShardedIterator(const ReadOptions& options,
                                              std::shared_ptr<const ShardedSnapshot> snapshot,
                                              std::shared_ptr<const SliceTransform> extractor,
                                              NewShardIterator make) {
-  return std::make_unique<ShardedIterator>(map, options, std::move(snapshot), std::move(extractor),
+  return std::make_unique<ShardedIterator>(options, std::move(snapshot), std::move(extractor),
                                            std::move(make));
 }
 

@@ -17,8 +17,8 @@ using NewShardIterator =
 
 /// One over all shards of a keyspace. It has an iterator of one shard at a time, and goes on in the
 /// next one where that ends. `snapshot` is that of `options`, or else the iterator's own.
-/// `extractor` may be null. `map` outlives it.
-std::unique_ptr<Iterator> NewShardedIterator(const ShardMap* map, const ReadOptions& options,
+/// `extractor` may be null.
+std::unique_ptr<Iterator> NewShardedIterator(const ReadOptions& options,
                                              std::shared_ptr<const ShardedSnapshot> snapshot,
                                              std::shared_ptr<const SliceTransform> extractor,
                                              NewShardIterator make);

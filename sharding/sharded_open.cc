@@ -48,6 +48,19 @@ Status CheckOptionsOf(const ShardedOptions& options, const std::string& name,
   return Status::OK();
 }
 
+LocalShard::Context ContextOf(const ShardedOptions& options, std::shared_ptr<LocalOwner> owner) {
+  return {.comparator = options.comparator,
+          .clock = Clock::System(),
+          .operation_timeout = options.operation_timeout,
+          .owner = std::move(owner)};
+}
+
+const ColumnFamilyDescriptor* DescriptorOf(const std::vector<ColumnFamilyDescriptor>& families,
+                                           const std::string& name) {
+  const auto found = std::ranges::find(families, name, &ColumnFamilyDescriptor::name);
+  return found == families.end() ? nullptr : &*found;
+}
+
 /// `InvalidArgument` if a database would be taken for a shard of a new keyspace.
 Status CheckNamesAreFree(const Options& options, const std::string& keyspace) {
   std::vector<std::string> databases;
@@ -102,19 +115,19 @@ Status ShardedDBImpl::Open(const ShardedOptions& given, const std::string& name,
         std::make_shared<WriteBufferManager>(options.db_write_buffer_size);
   }
   std::unique_ptr<ShardedDBImpl> opened(new ShardedDBImpl(options, name));
-  NACRE_RETURN_IF_ERROR(opened->OpenMap(options));
-  NACRE_RETURN_IF_ERROR(opened->OpenShards(options, families));
-  NACRE_RETURN_IF_ERROR(SettleBatches(opened->shards_).WithContext("keyspace " + name));
+  ShardMap map;
+  NACRE_RETURN_IF_ERROR(opened->OpenMap(options, &map));
+  NACRE_RETURN_IF_ERROR(opened->OpenShards(options, families, map));
+  NACRE_RETURN_IF_ERROR(SettleBatches(*opened->views_->latest()).WithContext("keyspace " + name));
   std::vector<ColumnFamilyDescriptor> missing;
   for (const ColumnFamilyDescriptor& family : families) {
-    if (opened->HasFamily(family.name)) continue;
-    missing.push_back(family);
+    if (!map.HasFamily(family.name)) missing.push_back(family);
   }
   std::vector<ColumnFamilyHandle*> made;
   NACRE_RETURN_IF_ERROR(opened->CreateColumnFamilies(missing, &made));
   for (ColumnFamilyHandle* handle : made) delete handle;
   for (const ColumnFamilyDescriptor& family : families) {
-    handles->push_back(opened->MakeHandle(family.name));
+    handles->push_back(opened->families_.NewHandle(family.name).release());
   }
   *db = std::move(opened);
   return Status::OK();
@@ -124,11 +137,16 @@ ShardedDBImpl::ShardedDBImpl(const ShardedOptions& options, std::string name)
     : name_(std::move(name)),
       clock_(Clock::System()),
       operation_timeout_(options.operation_timeout),
-      prefix_extractor_(options.prefix_extractor) {}
+      owner_(std::make_shared<LocalOwner>(0)),
+      views_(std::make_shared<ShardedViews>()),
+      families_(this, options.prefix_extractor) {}
 
-ShardedDBImpl::~ShardedDBImpl() { Close().IgnoreError(); }
+ShardedDBImpl::~ShardedDBImpl() {
+  Close().IgnoreError();
+  views_->Publish(nullptr);
+}
 
-Status ShardedDBImpl::OpenMap(const ShardedOptions& options) {
+Status ShardedDBImpl::OpenMap(const ShardedOptions& options, ShardMap* map) {
   const std::string database = ShardMap::DatabaseOfMap(name_);
   std::vector<std::string> databases;
   NACRE_RETURN_IF_ERROR(ListDBs(options, &databases));
@@ -141,16 +159,16 @@ Status ShardedDBImpl::OpenMap(const ShardedOptions& options) {
   const bool is_new = status.IsNotFound();
   if (!is_new) {
     NACRE_RETURN_IF_ERROR(status);
-    NACRE_RETURN_IF_ERROR(ShardMap::Parse(bytes, options.comparator, &map_).WithContext(database));
+    NACRE_RETURN_IF_ERROR(ShardMap::Parse(bytes, options.comparator, map).WithContext(database));
   }
-  if (is_new || map_.being_made()) {
+  if (is_new || map->being_made()) {
     // Or an earlier process died while it made the shards, which nothing was written to.
     if (!is_new) {
-      for (const ShardMap::Shard& shard : map_.shards()) {
+      for (const ShardMap::Shard& shard : map->shards()) {
         NACRE_RETURN_IF_ERROR(DestroyDB(ShardMap::DatabaseOf(name_, shard.id), options));
       }
     }
-    NACRE_RETURN_IF_ERROR(MakeShards(options));
+    NACRE_RETURN_IF_ERROR(MakeShards(options, map));
   }
   status = map_db_->Get({}, kOpeningsKey, &bytes);
   if (!status.ok() && !status.IsNotFound()) return status;
@@ -160,31 +178,31 @@ Status ShardedDBImpl::OpenMap(const ShardedOptions& options) {
   return map_db_->Put(durable, kOpeningsKey, std::to_string(opening_));
 }
 
-Status ShardedDBImpl::MakeShards(const ShardedOptions& options) {
-  NACRE_RETURN_IF_ERROR(ShardMap::Make(options.comparator, options.boundaries, &map_));
+Status ShardedDBImpl::MakeShards(const ShardedOptions& options, ShardMap* map) {
+  NACRE_RETURN_IF_ERROR(ShardMap::Make(options.comparator, options.boundaries, map));
   // From here on databases of these names are this keyspace's.
   NACRE_RETURN_IF_ERROR(CheckNamesAreFree(options, name_));
-  NACRE_RETURN_IF_ERROR(SaveMap(map_));
+  NACRE_RETURN_IF_ERROR(SaveMap(*map));
   NACRE_POINT("keyspace.map-begun");
   Options create = options;
   create.create_if_missing = true;
   create.error_if_exists = true;
-  std::vector<Status> statuses(map_.size());
-  RunTogether("nacre-shards", map_.size(), [&](size_t index) {
+  std::vector<Status> statuses(map->size());
+  RunTogether("nacre-shards", map->size(), [&](size_t index) {
     statuses[index] = CatchAll([&]() -> Status {
-      const std::string database = ShardMap::DatabaseOf(name_, map_.shards()[index].id);
+      const std::string database = ShardMap::DatabaseOf(name_, map->shards()[index].id);
       std::unique_ptr<DB> db;
       NACRE_RETURN_IF_ERROR(DB::Open(create, database, &db));
       // Now, so that families that are made later have the same ids in all shards.
-      Shard shard(map_.shards()[index].id, index, std::move(db), options.comparator);
-      NACRE_RETURN_IF_ERROR(shard.prepared()->MakeFamily());
+      LocalShard shard(map->shards()[index].id, {}, std::move(db), ContextOf(options, owner_));
+      NACRE_RETURN_IF_ERROR(shard.batches()->MakeFamily());
       return shard.Close();
     });
   });
   for (const Status& status : statuses) NACRE_RETURN_IF_ERROR(status);
   NACRE_POINT("keyspace.shards-made");
-  map_.SetMade();
-  return SaveMap(map_);
+  map->SetMade();
+  return SaveMap(*map);
 }
 
 Status ShardedDBImpl::SaveMap(const ShardMap& map) {
@@ -196,30 +214,30 @@ Status ShardedDBImpl::SaveMap(const ShardMap& map) {
 }
 
 Status ShardedDBImpl::OpenShards(const ShardedOptions& options,
-                                 const std::vector<ColumnFamilyDescriptor>& families) {
-  NACRE_RETURN_IF_ERROR(CheckNamed(families, options.create_missing_column_families));
-  shards_.resize(map_.size());
-  std::vector<std::vector<std::unique_ptr<ColumnFamilyHandle>>> handles(map_.size());
-  std::vector<Status> statuses(map_.size());
-  RunTogether("nacre-shards", map_.size(), [&](size_t index) {
+                                 const std::vector<ColumnFamilyDescriptor>& families,
+                                 const ShardMap& map) {
+  NACRE_RETURN_IF_ERROR(CheckNamed(families, map, options.create_missing_column_families));
+  auto view = std::make_shared<ShardedView>();
+  view->map = map;
+  view->shards.resize(map.size());
+  std::vector<Status> statuses(map.size());
+  RunTogether("nacre-shards", map.size(), [&](size_t index) {
     statuses[index] =
-        CatchAll([&] { return OpenShard(options, families, index, &handles[index]); });
+        CatchAll([&] { return OpenShard(options, families, map, index, &view->shards[index]); });
   });
   for (const Status& status : statuses) NACRE_RETURN_IF_ERROR(status);
-  for (size_t i = 0; i < map_.families().size(); ++i) {
-    const ShardMap::Family& record = map_.families()[i];
-    auto family = std::make_shared<ShardedFamily>(record.id, record.name);
-    for (auto& of_shard : handles) family->Add(std::move(of_shard[i]));
-    Install(std::move(family));
+  for (const ShardMap::Family& record : map.families()) {
+    families_.Add(record.id, record.name,
+                  DescriptorOf(families, record.name)->options.prefix_extractor);
   }
-  default_handle_ = std::make_unique<ShardedDefaultFamily>(shards_.front()->db());
+  views_->Publish(std::move(view));
   return Status::OK();
 }
 
 Status ShardedDBImpl::OpenShard(const ShardedOptions& options,
-                                const std::vector<ColumnFamilyDescriptor>& families, size_t index,
-                                std::vector<std::unique_ptr<ColumnFamilyHandle>>* handles) {
-  const ShardMap::Shard& record = map_.shards()[index];
+                                const std::vector<ColumnFamilyDescriptor>& families,
+                                const ShardMap& map, size_t index, std::shared_ptr<Shard>* shard) {
+  const ShardMap::Shard& record = map.shards()[index];
   const std::string database = ShardMap::DatabaseOf(name_, record.id);
   DBOptions existing = options;
   existing.create_if_missing = false;
@@ -231,9 +249,8 @@ Status ShardedDBImpl::OpenShard(const ShardedOptions& options,
   // left that died while it made or dropped families.
   std::vector<ColumnFamilyDescriptor> opened = {
       ColumnFamilyDescriptor(kDefaultColumnFamilyName, options)};
-  for (const ShardMap::Family& family : map_.families()) {
-    opened.push_back(*std::find_if(families.begin(), families.end(),
-                                   [&](const auto& each) { return each.name == family.name; }));
+  for (const ShardMap::Family& family : map.families()) {
+    opened.push_back(*DescriptorOf(families, family.name));
   }
   const size_t known = opened.size();
   for (const std::string& name : there) {
@@ -246,31 +263,33 @@ Status ShardedDBImpl::OpenShard(const ShardedOptions& options,
   std::unique_ptr<DB> db;
   NACRE_RETURN_IF_ERROR(DB::Open(existing, database, opened, &all, &db));
   std::vector<std::unique_ptr<ColumnFamilyHandle>> owned(all.begin(), all.end());
-  shards_[index] = std::make_unique<Shard>(record.id, index, std::move(db), options.comparator);
+  const bool last = index + 1 == map.size();
+  const auto made = std::make_shared<LocalShard>(
+      record.id,
+      LocalShard::Bounds{.begin = record.begin,
+                         .end = last ? std::string() : map.shards()[index + 1].begin,
+                         .last = last},
+      std::move(db), ContextOf(options, owner_));
   for (size_t i = known; i < owned.size(); ++i) {
-    NACRE_RETURN_IF_ERROR(shards_[index]->db()->DropColumnFamily(owned[i].get()));
+    NACRE_RETURN_IF_ERROR(made->db()->DropColumnFamily(owned[i].get()));
   }
   for (size_t i = 1; i < known; ++i) {
-    if (owned[i]->GetID() != map_.families()[i - 1].id) {
-      same_ids_.store(false, std::memory_order_relaxed);
-    }
-    handles->push_back(std::move(owned[i]));
+    made->AddFamily(map.families()[i - 1].id, std::move(owned[i]));
   }
+  NACRE_RETURN_IF_ERROR(made->batches()->Open());
+  *shard = made;
   return Status::OK();
 }
 
 Status ShardedDBImpl::Close() {
   if (std::exchange(closed_, true)) return close_status_;
-  {
-    MutexLock lock(&families_mutex_);
-    families_.clear();
-  }
-  std::vector<Status> statuses(shards_.size());
-  RunTogether("nacre-shards", shards_.size(), [&](size_t index) {
-    if (shards_[index] != nullptr) statuses[index] = shards_[index]->Close();
-  });
-  for (const Status& status : statuses) {
-    if (close_status_.ok()) close_status_ = status;
+  if (const auto view = views_->latest(); view != nullptr) {
+    std::vector<Status> statuses(view->shards.size());
+    RunTogether("nacre-shards", statuses.size(),
+                [&](size_t index) { statuses[index] = view->shards[index]->local()->Close(); });
+    for (const Status& status : statuses) {
+      if (close_status_.ok()) close_status_ = status;
+    }
   }
   // Last: it makes this process the owner of the keyspace.
   if (map_db_ != nullptr) {

@@ -1,3 +1,5 @@
+#include <fmt/format.h>
+
 #include <optional>
 #include <utility>
 
@@ -10,11 +12,18 @@ namespace nacre {
 template <typename Work>
 Status ShardedDBImpl::WriteKey(ColumnFamilyHandle* handle, const Slice& key, const Work& work) {
   const ShardedFamily* family = nullptr;
-  NACRE_RETURN_IF_ERROR(Find(handle, &family));
-  const size_t index = map_.Find(key);
-  Shard* const shard = shards_[index].get();
-  const auto keys = [&] { return KeySets{{.family = IdOf(family), .begin = key.ToString()}}; };
-  return In(shard, keys, [&] { return work(shard->db(), Of(family, index)); });
+  NACRE_RETURN_IF_ERROR(families_.Find(handle, &family));
+  return WithView([&](const ShardedView& view) -> Status {
+    Shard* const shard = view.shards[view.map.Find(key)].get();
+    const auto call = [&]() -> Status {
+      ColumnFamilyHandle* there = nullptr;
+      NACRE_RETURN_IF_ERROR(HandleOf(*shard, *family, &there));
+      return work(shard->db(), there);
+    };
+    if (shard->local() == nullptr) return call();
+    return shard->local()->Write(
+        [&] { return KeySets{{.family = family->id(), .begin = key.ToString()}}; }, call);
+  });
 }
 
 Status ShardedDBImpl::Put(const WriteOptions& options, ColumnFamilyHandle* family, const Slice& key,
@@ -45,51 +54,53 @@ Status ShardedDBImpl::Merge(const WriteOptions& options, ColumnFamilyHandle* fam
   });
 }
 
-Status ShardedDBImpl::DeleteRange(const WriteOptions& options, ColumnFamilyHandle* family,
+Status ShardedDBImpl::DeleteRange(const WriteOptions& options, ColumnFamilyHandle* handle,
                                   const Slice& begin, const Slice& end) {
-  if (map_.comparator()->Compare(end, begin) < 0) {
+  if (views_->latest()->map.comparator()->Compare(end, begin) < 0) {
     return Status::InvalidArgument("DeleteRange: the end is before the begin");
   }
-  const ShardedFamily* found = nullptr;
-  NACRE_RETURN_IF_ERROR(Find(family, &found));
+  const ShardedFamily* family = nullptr;
+  NACRE_RETURN_IF_ERROR(families_.Find(handle, &family));
   WriteBatch batch;
-  NACRE_RETURN_IF_ERROR(batch.DeleteRange(family, begin, end));
+  NACRE_RETURN_IF_ERROR(batch.DeleteRange(handle, begin, end));
   return Write(options, &batch);
 }
 
 Status ShardedDBImpl::Write(const WriteOptions& options, WriteBatch* updates) {
   if (updates == nullptr) return Status::InvalidArgument("Write: there is no batch");
   return CatchAll([&]() -> Status {
-    std::optional<size_t> only;
-    NACRE_RETURN_IF_ERROR(FindOnlyShard(map_, *updates, &only));
-    if (!only.has_value() || !same_ids_.load(std::memory_order_relaxed)) {
-      return WriteDivided(options, *updates);
-    }
-    Shard* const shard = shards_[*only].get();
-    return In(
-        shard, [&] { return KeysOf(*updates); },
-        [&] { return shard->db()->Write(options, updates); });
+    return WithView([&](const ShardedView& view) -> Status {
+      std::optional<size_t> only;
+      NACRE_RETURN_IF_ERROR(FindOnlyShard(view.map, *updates, &only));
+      if (!only.has_value()) return WriteDivided(view, options, *updates);
+      return WriteIn(view.shards[*only].get(), options, updates);
+    });
   });
 }
 
-Status ShardedDBImpl::WriteDivided(const WriteOptions& options, const WriteBatch& updates) {
+Status ShardedDBImpl::WriteIn(Shard* shard, const WriteOptions& options, WriteBatch* updates) {
+  return shard->local() == nullptr ? shard->db()->Write(options, updates)
+                                   : shard->local()->WriteBatchHere(options, updates);
+}
+
+Status ShardedDBImpl::WriteDivided(const ShardedView& view, const WriteOptions& options,
+                                   const WriteBatch& updates) {
   std::vector<BatchPart> parts;
-  NACRE_RETURN_IF_ERROR(DivideBatch(map_, updates, FindById(), &parts));
+  NACRE_RETURN_IF_ERROR(DivideBatch(view.map, updates, &parts));
   if (parts.empty()) return Status::OK();
   if (parts.size() == 1) {
-    BatchPart& part = parts.front();
-    Shard* const shard = shards_[part.shard].get();
-    return In(
-        shard, [&] { return part.keys; },
-        [&] { return shard->db()->Write(options, &part.updates); });
+    return WriteIn(view.shards[parts.front().shard].get(), options, &parts.front().updates);
   }
-  SharedBatch batch(shards_, &gate_, &parts, opening_,
-                    next_batch_.fetch_add(1, std::memory_order_relaxed));
+  SharedBatch batch(
+      view, &parts,
+      fmt::format("{}-{}", opening_, next_batch_.fetch_add(1, std::memory_order_relaxed)));
   return batch.Commit(options, OperationDeadline());
 }
 
 Status ShardedDBImpl::FlushWAL(bool sync) {
-  for (const auto& shard : shards_) NACRE_RETURN_IF_ERROR(shard->db()->FlushWAL(sync));
+  for (const auto& shard : views_->latest()->shards) {
+    NACRE_RETURN_IF_ERROR(shard->db()->FlushWAL(sync));
+  }
   return Status::OK();
 }
 

@@ -2,14 +2,20 @@
 
 #include <atomic>
 #include <cstdint>
+#include <map>
+#include <string>
 
+#include "nacre/status.h"
+#include "util/clock.h"
 #include "util/mutex.h"
 
 namespace nacre {
 
 /// Lets snapshots of several shards be of one moment. First no batch over several shards begins to
-/// be committed, and those that have begun are waited for. Then, while the shards' snapshots are
-/// taken, which takes microseconds, no read of the latest state and no write begins.
+/// be committed, and those that have begun are waited for (Close). Then, while the shards'
+/// snapshots are taken, which takes microseconds, no read of the latest state and no write begins
+/// (Stop). Each process that serves shards has a gate, and a snapshot uses all of them: see
+/// ShardOwner.
 ///
 /// Why that suffices: what a snapshot sees of one shard and not of another are writes that were
 /// under way when operations were stopped. A write that it lacks is seen only by reads that were
@@ -19,93 +25,60 @@ namespace nacre {
 /// Nothing starves: an operation waits only for the snapshot that is being taken when it comes, and
 /// batches that waited for one snapshot go before the next one.
 ///
+/// Nothing waits in a circle: snapshots close the gates, and batches enter them, in the order of
+/// the owners' ids.
+///
 /// Thread safety: all methods may be called from many threads at once.
 class SnapshotGate {
  public:
+  using Token = uint64_t;
+
   /// A snapshot is being taken. Sequentially consistent: when it answers false, what was answered
   /// before is published, and the next snapshot sees it.
   bool taking() const { return taking_.load(std::memory_order_seq_cst); }
   /// For operations on one shard.
-  void AwaitTaken() EXCLUDES(mutex_) {
-    MutexLock lock(&mutex_);
-    const uint64_t number = number_;
-    while (taking() && number_ == number) changed_.Wait();
-  }
+  void AwaitTaken() EXCLUDES(mutex_);
 
-  /// While it lives, a batch over several shards may be decided and committed.
-  class Committing {
-   public:
-    explicit Committing(SnapshotGate* gate) : gate_(gate) {
-      MutexLock lock(&gate_->mutex_);
-      if (gate_->closed_) {
-        ++gate_->waiting_;
-        while (gate_->closed_) gate_->changed_.Wait();
-        --gate_->waiting_;
-        --gate_->admitted_;
-      }
-      ++gate_->committing_;
-    }
-    ~Committing() {
-      MutexLock lock(&gate_->mutex_);
-      --gate_->committing_;
-      gate_->changed_.SignalAll();
-    }
-    Committing(const Committing&) = delete;
-    Committing& operator=(const Committing&) = delete;
+  /// From here until Leave the batch may be committed. Waits unless it has entered already; it
+  /// leaves as often as it enters. `TimedOut`.
+  Status Enter(const std::string& batch, Deadline deadline) EXCLUDES(mutex_);
+  void Leave(const std::string& batch) EXCLUDES(mutex_);
 
-   private:
-    SnapshotGate* const gate_;
-  };
+  /// Returns when no batch is being committed, and none enters until Open. `TimedOut`.
+  Status Close(Deadline deadline, Token* token) EXCLUDES(mutex_);
+  /// From here until Open no operation on one shard begins. False if `token` did not close it.
+  bool Stop(Token token) EXCLUDES(mutex_);
+  /// Whether Stop was called, and it was not opened since.
+  bool IsStopped(Token token) const EXCLUDES(mutex_);
+  /// Does nothing if `token` did not close it, or it was opened since.
+  void Open(Token token) EXCLUDES(mutex_);
 
-  /// While it lives, no batch is being committed.
+  /// While it lives, and its status is OK, the gate is closed.
   class Closed {
    public:
-    explicit Closed(SnapshotGate* gate) : gate_(gate) {
-      MutexLock lock(&gate_->mutex_);
-      while (gate_->closed_ || gate_->admitted_ > 0) gate_->changed_.Wait();
-      gate_->closed_ = true;
-      while (gate_->committing_ > 0) gate_->changed_.Wait();
-    }
-    ~Closed() {
-      MutexLock lock(&gate_->mutex_);
-      gate_->closed_ = false;
-      gate_->admitted_ = gate_->waiting_;
-      gate_->changed_.SignalAll();
-    }
+    Closed(SnapshotGate* gate, Deadline deadline)
+        : gate_(gate), status_(gate->Close(deadline, &token_)) {}
+    ~Closed() { gate_->Open(token_); }
     Closed(const Closed&) = delete;
     Closed& operator=(const Closed&) = delete;
+    const Status& status() const { return status_; }
 
    private:
     SnapshotGate* const gate_;
-  };
-
-  /// While it lives, no operation on one shard begins, either. There is a Closed.
-  class Taking {
-   public:
-    explicit Taking(SnapshotGate* gate) : gate_(gate) {
-      MutexLock lock(&gate_->mutex_);
-      ++gate_->number_;
-      gate_->taking_.store(true, std::memory_order_seq_cst);
-    }
-    ~Taking() {
-      MutexLock lock(&gate_->mutex_);
-      gate_->taking_.store(false, std::memory_order_seq_cst);
-      gate_->changed_.SignalAll();
-    }
-    Taking(const Taking&) = delete;
-    Taking& operator=(const Taking&) = delete;
-
-   private:
-    SnapshotGate* const gate_;
+    Token token_ = 0;
+    const Status status_;
   };
 
  private:
+  void OpenNow() REQUIRES(mutex_);
+
   std::atomic<bool> taking_{false};
-  Mutex mutex_;
+  mutable Mutex mutex_;
   CondVar changed_{&mutex_};
-  bool closed_ GUARDED_BY(mutex_) = false;  ///< There is a Closed.
-  uint64_t number_ GUARDED_BY(mutex_) = 0;  ///< How many snapshots were begun.
-  int committing_ GUARDED_BY(mutex_) = 0;
+  Token closed_ GUARDED_BY(mutex_) = 0;  ///< That by which it is closed; 0: it is open.
+  Token last_token_ GUARDED_BY(mutex_) = 0;
+  uint64_t stops_ GUARDED_BY(mutex_) = 0;                  ///< How often operations were stopped.
+  std::map<std::string, int> entered_ GUARDED_BY(mutex_);  ///< How often each batch has.
   int waiting_ GUARDED_BY(mutex_) = 0;   ///< Batches that wait for the gate to open.
   int admitted_ GUARDED_BY(mutex_) = 0;  ///< Those of them that the next snapshot waits for.
 };

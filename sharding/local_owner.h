@@ -1,0 +1,33 @@
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <vector>
+
+#include "sharding/shard_owner.h"
+#include "sharding/snapshot_gate.h"
+
+namespace nacre {
+
+/// This process, as an owner of shards.
+///
+/// Thread safety: as ShardOwner.
+class LocalOwner final : public ShardOwner {
+ public:
+  explicit LocalOwner(int64_t id) : id_(id) {}
+
+  int64_t id() const override { return id_; }
+  Status CloseGate(Deadline deadline, Token* token) override;
+  Status StopOperations(Token token) override;
+  Status TakeSnapshots(Token token, const std::vector<Shard*>& shards,
+                       std::vector<const Snapshot*>* snapshots) override;
+  void OpenGate(Token token) override { gate_.Open(token); }
+
+  SnapshotGate* gate() { return &gate_; }
+
+ private:
+  const int64_t id_;
+  SnapshotGate gate_;
+};
+
+}  // namespace nacre

@@ -1,0 +1,131 @@
+#include "sharding/local_shard.h"
+
+#include <fmt/format.h>
+
+#include <utility>
+
+#include "db/db_impl.h"
+#include "sharding/batch_parts.h"
+#include "transactions/below.h"
+
+namespace nacre {
+
+LocalShard::LocalShard(uint32_t id, Bounds bounds, std::unique_ptr<DB> db, Context context)
+    : Shard(id, this),
+      bounds_(std::move(bounds)),
+      context_(std::move(context)),
+      db_(std::move(db)),
+      engine_(EngineOf(db_.get())),
+      holds_(context_.comparator),
+      families_(std::make_shared<const Families>()),
+      published_(families_.get()),
+      participant_(this) {
+  operations_.PrepareToReclaim();
+}
+
+LocalShard::~LocalShard() { Close().IgnoreError(); }
+
+bool LocalShard::Has(const Slice& key) const {
+  const Comparator& comparator = *context_.comparator;
+  return (bounds_.begin.empty() || comparator.Compare(key, bounds_.begin) >= 0) &&
+         (bounds_.last || comparator.Compare(key, bounds_.end) < 0);
+}
+
+// ---- Operations ---------------------------------------------------------------------------------
+
+Status LocalShard::WriteBatchHere(const WriteOptions& options, WriteBatch* updates) {
+  return Write([&] { return KeysOf(*updates); },
+               [&]() -> Status {
+                 if (same_ids()) [[likely]]
+                   return db_->Write(options, updates);
+                 WriteBatch translated = *updates;
+                 NACRE_RETURN_IF_ERROR(Translate(&translated));
+                 return db_->Write(options, &translated);
+               });
+}
+
+Status LocalShard::AwaitOperations(Deadline deadline) {
+  constexpr std::chrono::microseconds kPause(20);
+  const auto ended = std::make_shared<std::atomic<bool>>(false);
+  operations_.Retire([ended] { ended->store(true, std::memory_order_relaxed); });
+  while (!ended->load(std::memory_order_relaxed)) {
+    if (deadline.Expired()) {
+      return Status::TimedOut(fmt::format("operations on shard {} do not end", id()));
+    }
+    deadline.clock()->SleepFor(kPause);
+    operations_.Collect();
+  }
+  return Status::OK();
+}
+
+Status LocalShard::Left() const { return Status::Fenced(fmt::format("shard {} has moved", id())); }
+
+Status LocalShard::Lost(const Status& fenced) const {
+  lost_.store(true, std::memory_order_relaxed);
+  return fenced.WithContext(fmt::format("shard {}", id()));
+}
+
+Status LocalShard::Leave(Deadline deadline) {
+  left_.store(true, std::memory_order_seq_cst);
+  participant_.Leave();
+  return AwaitOperations(deadline);
+}
+
+Status LocalShard::Close() {
+  left_.store(true, std::memory_order_release);
+  participant_.Close();
+  return db_->Close();
+}
+
+// ---- Families -----------------------------------------------------------------------------------
+
+ColumnFamilyHandle* LocalShard::Handle(uint32_t family) const {
+  if (family == 0) return nullptr;
+  const Families& families = *published_.load(std::memory_order_acquire);
+  return family < families.size() ? families[family].get() : nullptr;
+}
+
+std::shared_ptr<ColumnFamilyHandle> LocalShard::Hold(uint32_t family) const {
+  MutexLock lock(&mutex_);
+  return family < families_->size() ? (*families_)[family] : nullptr;
+}
+
+void LocalShard::AddFamily(uint32_t id, std::shared_ptr<ColumnFamilyHandle> handle) {
+  if (handle->GetID() != id) same_ids_.store(false, std::memory_order_relaxed);
+  MutexLock lock(&mutex_);
+  Families families = *families_;
+  if (families.size() <= id) families.resize(id + 1);
+  families[id] = std::move(handle);
+  Publish(std::move(families));
+}
+
+void LocalShard::RemoveFamily(uint32_t id) {
+  MutexLock lock(&mutex_);
+  if (id >= families_->size()) return;
+  Families families = *families_;
+  families[id].reset();
+  Publish(std::move(families));
+}
+
+void LocalShard::Publish(Families families) {
+  const std::shared_ptr<const Families> before =
+      std::exchange(families_, std::make_shared<const Families>(std::move(families)));
+  published_.store(families_.get(), std::memory_order_release);
+  operations_.Retire([before] {});
+}
+
+uint32_t LocalShard::KeyspaceId(uint32_t id) const {
+  MutexLock lock(&mutex_);
+  for (size_t i = 0; i < families_->size(); ++i) {
+    const auto& family = (*families_)[i];
+    if (family != nullptr && family->GetID() == id) return static_cast<uint32_t>(i);
+  }
+  return id;
+}
+
+Status LocalShard::Translate(WriteBatch* updates) const {
+  if (same_ids()) return Status::OK();
+  return RenameFamilies([this](uint32_t id) { return Hold(id); }, updates);
+}
+
+}  // namespace nacre

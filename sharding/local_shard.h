@@ -1,0 +1,179 @@
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "nacre/db.h"
+#include "nacre/status.h"
+#include "nacre/write_batch.h"
+#include "sharding/key_holds.h"
+#include "sharding/local_owner.h"
+#include "sharding/local_participant.h"
+#include "sharding/shard.h"
+#include "util/clock.h"
+#include "util/mutex.h"
+#include "util/threads/epoch.h"
+
+namespace nacre {
+
+class DBImpl;
+
+/// A shard whose database is open in this process.
+///
+/// Invariant: an operation that uses keys of the shard pins `operations_` and finds that the shard
+/// has not left and that no batch holds the keys, in this order. A batch holds its keys, and a
+/// shard leaves, before they wait for the operations that are under way (AwaitOperations). So while
+/// a batch is prepared, decided and committed, nothing else reads or writes its keys, and once a
+/// shard has left, nothing uses its database.
+///
+/// Thread safety: all methods may be called from many threads at once, but Leave and Close by one.
+class LocalShard final : public Shard {
+ public:
+  /// What the shards of an open keyspace have in common.
+  struct Context {
+    const Comparator* comparator;
+    Clock* clock;
+    std::chrono::milliseconds operation_timeout;
+    std::shared_ptr<LocalOwner> owner;
+    /// Other processes take the shard over if they think that this one is gone, and it may move.
+    bool may_move = false;
+  };
+  /// Its keys, from `begin` on, are before `end` if it is not the last one.
+  struct Bounds {
+    std::string begin{};
+    std::string end{};
+    bool last = true;
+  };
+
+  LocalShard(uint32_t id, Bounds bounds, std::unique_ptr<DB> db, Context context);
+  ~LocalShard() override;
+
+  DB* db() const override { return db_.get(); }
+  ColumnFamilyHandle* Handle(uint32_t family) const override;
+  BatchParticipant* participant() override { return &participant_; }
+  ShardOwner* owner() const override { return context_.owner.get(); }
+
+  DBImpl* engine() const { return engine_; }
+  LocalOwner* local_owner() const { return context_.owner.get(); }
+  LocalParticipant* batches() { return &participant_; }
+  KeyHolds* holds() { return &holds_; }
+  const Bounds& bounds() const { return bounds_; }
+  Deadline OperationDeadline() const {
+    return Deadline::After(context_.clock, context_.operation_timeout);
+  }
+  bool Has(const Slice& key) const;
+
+  /// Calls `work` while no batch over several shards is about to write `keys()`, and not before a
+  /// snapshot that is being taken when this is called.
+  template <typename Keys, typename Work>
+  Status Read(const Keys& keys, const Work& work);
+  template <typename Keys, typename Work>
+  Status Write(const Keys& keys, const Work& work);
+  /// Writes a batch whose keys are all in this shard. Its families have their ids in the keyspace.
+  Status WriteBatchHere(const WriteOptions& options, WriteBatch* updates);
+  /// Calls `work`, which uses no keys.
+  template <typename Work>
+  Status Do(const Work& work) const;
+  /// Returns when the operations that are pinned now have ended, or `TimedOut`.
+  Status AwaitOperations(Deadline deadline);
+
+  /// The families of the keyspace that the shard has, by their ids there.
+  void AddFamily(uint32_t id, std::shared_ptr<ColumnFamilyHandle> handle) EXCLUDES(mutex_);
+  void RemoveFamily(uint32_t id) EXCLUDES(mutex_);
+  /// As Handle, but it stays as long as it is held.
+  std::shared_ptr<ColumnFamilyHandle> Hold(uint32_t family) const EXCLUDES(mutex_);
+  /// The families have the ids here that they have in the keyspace, so batches fit as they are.
+  bool same_ids() const { return same_ids_.load(std::memory_order_relaxed); }
+  /// The id in the keyspace of a family that has `id` here; `id` itself if there is none.
+  uint32_t KeyspaceId(uint32_t id) const EXCLUDES(mutex_);
+  /// Gives the families in `updates`, which have their ids in the keyspace, those of this shard.
+  Status Translate(WriteBatch* updates) const;
+
+  /// From here on all operations are answered `Fenced`; returns when those under way have ended.
+  /// After `TimedOut` some may go on.
+  Status Leave(Deadline deadline);
+  /// Acquire: what an iterator read before this answered false was read while the shard was here.
+  bool left() const { return left_.load(std::memory_order_acquire); }
+  /// Another process has taken the database over.
+  bool lost() const { return lost_.load(std::memory_order_relaxed); }
+
+  /// `Close` of the database; no operation is under way. Iterators and snapshots may be there.
+  Status Close();
+
+ private:
+  using Families = std::vector<std::shared_ptr<ColumnFamilyHandle>>;  ///< By their ids.
+
+  template <typename Keys, typename Work>
+  Status In(const Keys& keys, const Work& work);
+  Status Left() const;
+  Status Lost(const Status& fenced) const;
+  void Publish(Families families) REQUIRES(mutex_);
+
+  const Bounds bounds_;
+  const Context context_;
+  const std::unique_ptr<DB> db_;
+  DBImpl* const engine_;
+  KeyHolds holds_;
+  EpochDomain operations_;
+  std::atomic<bool> left_{false};
+  mutable std::atomic<bool> lost_{false};
+  std::atomic<bool> same_ids_{true};
+
+  mutable Mutex mutex_;
+  std::shared_ptr<const Families> families_ GUARDED_BY(mutex_);
+  /// The same, for those that pin operations_.
+  std::atomic<const Families*> published_;
+  LocalParticipant participant_;
+};
+
+template <typename Keys, typename Work>
+Status LocalShard::In(const Keys& keys, const Work& work) {
+  if (context_.owner->gate()->taking()) [[unlikely]]
+    context_.owner->gate()->AwaitTaken();
+  for (;;) {
+    {
+      const EpochDomain::Guard guard(&operations_);
+      if (left()) [[unlikely]]
+        return Left();
+      if (!holds_.any() || !holds_.Overlaps(keys())) [[likely]]
+        return work();
+    }
+    NACRE_RETURN_IF_ERROR(holds_.Await(keys(), OperationDeadline()));
+  }
+}
+
+template <typename Keys, typename Work>
+Status LocalShard::Read(const Keys& keys, const Work& work) {
+  Status status = In(keys, work);
+  if (status.IsFenced() && context_.may_move) [[unlikely]]
+    return left() ? status : Lost(status);
+  return status;
+}
+
+template <typename Keys, typename Work>
+Status LocalShard::Write(const Keys& keys, const Work& work) {
+  bool begun = false;
+  Status status = In(keys, [&] {
+    begun = true;
+    return work();
+  });
+  if (!status.IsFenced() || !begun || !context_.may_move) [[likely]]
+    return status;
+  // It may have reached the log before that was taken away.
+  return Status::TimedOut(Lost(status).ToString());
+}
+
+template <typename Work>
+Status LocalShard::Do(const Work& work) const {
+  if (left()) return Left();
+  Status status = work();
+  if (status.ok() || !context_.may_move) return status;
+  if (left()) return Left();
+  return status.IsFenced() ? Lost(status) : status;
+}
+
+}  // namespace nacre

@@ -1,0 +1,84 @@
+#include "sharding/snapshot_gate.h"
+
+#include <algorithm>
+
+namespace nacre {
+
+void SnapshotGate::AwaitTaken() {
+  MutexLock lock(&mutex_);
+  const uint64_t stops = stops_;
+  while (taking() && stops_ == stops) changed_.Wait();
+}
+
+Status SnapshotGate::Enter(const std::string& batch, Deadline deadline) {
+  MutexLock lock(&mutex_);
+  if (const auto entered = entered_.find(batch); entered != entered_.end()) {
+    ++entered->second;
+    return Status::OK();
+  }
+  if (closed_ != 0) {
+    ++waiting_;
+    while (closed_ != 0 && !deadline.Expired()) changed_.WaitFor(deadline.Remaining());
+    --waiting_;
+    if (closed_ != 0) {
+      return Status::TimedOut("a batch over several shards waits for a snapshot to be taken");
+    }
+    if (admitted_ > 0) --admitted_;
+    changed_.SignalAll();
+  }
+  entered_[batch] = 1;
+  return Status::OK();
+}
+
+void SnapshotGate::Leave(const std::string& batch) {
+  MutexLock lock(&mutex_);
+  const auto entered = entered_.find(batch);
+  if (--entered->second > 0) return;
+  entered_.erase(entered);
+  changed_.SignalAll();
+}
+
+Status SnapshotGate::Close(Deadline deadline, Token* token) {
+  MutexLock lock(&mutex_);
+  while (closed_ != 0 || admitted_ > 0) {
+    if (deadline.Expired()) return Status::TimedOut("a snapshot waits for another one");
+    changed_.WaitFor(deadline.Remaining());
+  }
+  closed_ = *token = ++last_token_;
+  while (!entered_.empty()) {
+    if (deadline.Expired()) {
+      OpenNow();
+      return Status::TimedOut("a snapshot waits for a batch over several shards");
+    }
+    changed_.WaitFor(deadline.Remaining());
+    if (closed_ != *token) return Status::Aborted("a snapshot has taken too long");
+  }
+  return Status::OK();
+}
+
+bool SnapshotGate::Stop(Token token) {
+  MutexLock lock(&mutex_);
+  if (closed_ != token) return false;
+  ++stops_;
+  taking_.store(true, std::memory_order_seq_cst);
+  return true;
+}
+
+bool SnapshotGate::IsStopped(Token token) const {
+  MutexLock lock(&mutex_);
+  return closed_ == token && taking();
+}
+
+void SnapshotGate::Open(Token token) {
+  MutexLock lock(&mutex_);
+  if (closed_ == token && token != 0) OpenNow();
+}
+
+void SnapshotGate::OpenNow() {
+  closed_ = 0;
+  admitted_ = waiting_;
+  taking_.store(false, std::memory_order_seq_cst);
+  changed_.SignalAll();
+}
+
+}  // namespace nacre
