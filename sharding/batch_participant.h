@@ -43,11 +43,16 @@ class BatchParticipant {
   /// was done before.
   virtual Status Commit(const std::string& batch) = 0;
 
+  /// The batch has been decided, and the caller could not learn whether it was committed here. The
+  /// shard's owner finds that out.
+  virtual void LeaveToOwner(const std::string& batch) = 0;
+
   /// Ends a batch that was not decided.
   virtual void Abort(const std::string& batch) = 0;
 
   /// To the deciding shard: whether it has decided the batch. If it has not, it never will.
-  /// `TryAgain`: it is about to.
+  /// `Busy`: it is about to, or a part of it is being written. `TryAgain`: only the shard's next
+  /// opening tells.
   virtual Status Settle(const std::string& batch, bool* decided) = 0;
 
   /// To the deciding shard: all parts are committed, so the record is not needed any more.

@@ -31,10 +31,15 @@ Status LocalOwner::TakeSnapshots(Token token, const std::vector<Shard*>& shards,
   const bool stopped = gate_.IsStopped(token) || NACRE_PLANTED_BUG("snapshot.of-several-moments") ||
                        NACRE_PLANTED_BUG("snapshot.taken-while-operations-begin");
   gate_.Open(token);
-  if (stopped) return Status::OK();
+  // A shard that has moved may lack what was written elsewhere since.
+  Status here;
+  for (Shard* const shard : shards) {
+    if (here.ok()) here = shard->local()->CheckOwned();
+  }
+  if (stopped && here.ok()) return Status::OK();
   for (size_t i = 0; i < shards.size(); ++i) shards[i]->db()->ReleaseSnapshot((*snapshots)[i]);
   snapshots->clear();
-  return TakenTooLong();
+  return here.ok() ? TakenTooLong() : here;
 }
 
 }  // namespace nacre

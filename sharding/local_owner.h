@@ -1,6 +1,6 @@
 #pragma once
 
-#include <chrono>
+#include <atomic>
 #include <cstdint>
 #include <vector>
 
@@ -16,7 +16,10 @@ class LocalOwner final : public ShardOwner {
  public:
   explicit LocalOwner(int64_t id) : id_(id) {}
 
-  int64_t id() const override { return id_; }
+  int64_t id() const override { return id_.load(std::memory_order_acquire); }
+  /// It has become a member anew. What waits in the order of the earlier ids meanwhile ends by its
+  /// deadline.
+  void SetId(int64_t id) { id_.store(id, std::memory_order_release); }
   Status CloseGate(Deadline deadline, Token* token) override;
   Status StopOperations(Token token) override;
   Status TakeSnapshots(Token token, const std::vector<Shard*>& shards,
@@ -26,7 +29,7 @@ class LocalOwner final : public ShardOwner {
   SnapshotGate* gate() { return &gate_; }
 
  private:
-  const int64_t id_;
+  std::atomic<int64_t> id_;  ///< Release: what the member serves is there.
   SnapshotGate gate_;
 };
 

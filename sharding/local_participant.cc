@@ -41,7 +41,10 @@ Status LocalParticipant::Left() const {
 
 Status LocalParticipant::Prepare(const std::string& batch, const WriteOptions& options,
                                  const WriteBatch& part, bool decides, Deadline deadline) {
-  Batch entry{.options = options, .part = part, .decides = decides};
+  Batch entry{.options = options,
+              .part = part,
+              .decides = decides,
+              .begun_nanos = shard_->clock()->NowNanos()};
   NACRE_RETURN_IF_ERROR(shard_->Translate(&entry.part));
   NACRE_RETURN_IF_ERROR(shard_->engine()->CheckWrite(options, entry.part));
   KeyHolds* const holds = shard_->holds();
@@ -98,6 +101,7 @@ Status LocalParticipant::Decide(const std::string& batch, bool* refused) {
     return status;
   }
   *refused = IsRefusal(status);
+  entry->in_doubt = !*refused;
   EndWriting(batch, *refused ? Batch::State::kPrepared : Batch::State::kFailed);
   return status;
 }
@@ -158,6 +162,13 @@ Status LocalParticipant::Commit(const std::string& batch) {
   return status;
 }
 
+void LocalParticipant::LeaveToOwner(const std::string& batch) {
+  MutexLock lock(&mutex_);
+  if (const auto found = batches_.find(batch); found != batches_.end()) {
+    found->second.orphaned = true;
+  }
+}
+
 void LocalParticipant::Abort(const std::string& batch) {
   Batch* const entry = BeginWriting(batch);
   if (entry == nullptr) return;
@@ -173,14 +184,15 @@ Status LocalParticipant::Settle(const std::string& batch, bool* decided) {
     if (left_) return Left();
     const auto found = batches_.find(batch);
     if (found == batches_.end()) return Status::OK();
-    if (found->second.state == Batch::State::kFailed) {
+    if (found->second.in_doubt) {
       return Status::TryAgain("batch " + batch + ": it is unknown whether it was decided");
     }
-    if (found->second.state == Batch::State::kWriting) {
-      return Status::TryAgain("batch " + batch + ": it may be being decided");
+    if (found->second.state == Batch::State::kWriting &&
+        !NACRE_PLANTED_BUG("batch.settled-while-it-is-decided")) {
+      return Status::Busy("batch " + batch + ": it may be being decided");
     }
   }
-  Abort(batch);
+  if (!NACRE_PLANTED_BUG("batch.undecided-is-decided-later")) Abort(batch);
   return Status::OK();
 }
 
@@ -251,7 +263,9 @@ Status LocalParticipant::Open() {
     }
     KeySets keys = KeysOf(*updates);
     for (KeySet& set : keys) set.family = shard_->KeyspaceId(set.family);
-    NACRE_RETURN_IF_ERROR(shard_->holds()->Acquire(name, std::move(keys), deadline));
+    if (!NACRE_PLANTED_BUG("batch.prepared-keys-are-free-after-a-move")) {
+      NACRE_RETURN_IF_ERROR(shard_->holds()->Acquire(name, std::move(keys), deadline));
+    }
     batches_.emplace(
         name, Batch{.part = std::move(*updates), .has_entry = true, .of_earlier_process = true});
     return Status::OK();
@@ -286,8 +300,14 @@ void LocalParticipant::Close() {
 std::vector<std::string> LocalParticipant::Unsettled() const {
   MutexLock lock(&mutex_);
   std::vector<std::string> batches;
+  if (batches_.empty()) return batches;
+  const uint64_t now = shard_->clock()->NowNanos();
   for (const auto& [name, batch] : batches_) {
-    if (batch.of_earlier_process) batches.push_back(name);
+    if (batch.state == Batch::State::kWriting) continue;
+    const bool old = now - batch.begun_nanos > shard_->SettledAfterNanos();
+    if (batch.of_earlier_process || batch.orphaned || batch.state == Batch::State::kFailed || old) {
+      batches.push_back(name);
+    }
   }
   return batches;
 }

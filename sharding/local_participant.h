@@ -42,7 +42,9 @@ class LocalParticipant final : public BatchParticipant {
   /// Must precede closing the database.
   void Close() EXCLUDES(mutex_);
 
-  /// Those that were left by an earlier process, and are not settled yet.
+  /// Those that have to be settled: they were left by an earlier process, or by their writer
+  /// (LeaveToOwner), or they failed, or they have been prepared for much longer than an operation
+  /// takes.
   std::vector<std::string> Unsettled() const EXCLUDES(mutex_);
 
   Status Prepare(const std::string& batch, const WriteOptions& options, const WriteBatch& part,
@@ -50,6 +52,7 @@ class LocalParticipant final : public BatchParticipant {
   Status BeginCommit(const std::string& batch, Deadline deadline) override EXCLUDES(mutex_);
   Status Decide(const std::string& batch, bool* refused) override EXCLUDES(mutex_);
   Status Commit(const std::string& batch) override EXCLUDES(mutex_);
+  void LeaveToOwner(const std::string& batch) override EXCLUDES(mutex_);
   void Abort(const std::string& batch) override EXCLUDES(mutex_);
   Status Settle(const std::string& batch, bool* decided) override EXCLUDES(mutex_);
   void Forget(const std::string& batch) override EXCLUDES(mutex_);
@@ -70,6 +73,9 @@ class LocalParticipant final : public BatchParticipant {
     bool has_entry = false;
     bool in_gate = false;
     bool of_earlier_process = false;
+    bool orphaned = false;
+    bool in_doubt = false;  ///< Writing the decision failed so that it may be there.
+    uint64_t begun_nanos = 0;
   };
 
   Status Left() const;

@@ -7,6 +7,7 @@
 #include "db/db_impl.h"
 #include "sharding/batch_parts.h"
 #include "transactions/below.h"
+#include "util/planted_bug.h"
 
 namespace nacre {
 
@@ -33,7 +34,8 @@ bool LocalShard::Has(const Slice& key) const {
 
 // ---- Operations ---------------------------------------------------------------------------------
 
-Status LocalShard::WriteBatchHere(const WriteOptions& options, WriteBatch* updates) {
+Status LocalShard::WriteBatchHere(const WriteOptions& options, WriteBatch* updates,
+                                  bool* would_wait) {
   return Write([&] { return KeysOf(*updates); },
                [&]() -> Status {
                  if (same_ids()) [[likely]]
@@ -41,7 +43,20 @@ Status LocalShard::WriteBatchHere(const WriteOptions& options, WriteBatch* updat
                  WriteBatch translated = *updates;
                  NACRE_RETURN_IF_ERROR(Translate(&translated));
                  return db_->Write(options, &translated);
-               });
+               },
+               would_wait);
+}
+
+Status LocalShard::CheckOwned() const {
+  if (!context_.may_move || NACRE_PLANTED_BUG("snapshot.of-a-shard-that-was-lost")) {
+    return Status::OK();
+  }
+  if (left()) return Left();
+  // A read needs the owner's lease, whatever it finds.
+  PinnableSlice value;
+  const Status status = db_->Get({}, nullptr, Slice(), &value);
+  if (status.ok() || status.IsNotFound()) return left() ? Left() : Status::OK();
+  return status.IsFenced() ? Lost(status) : status;
 }
 
 Status LocalShard::AwaitOperations(Deadline deadline) {
@@ -121,6 +136,21 @@ uint32_t LocalShard::KeyspaceId(uint32_t id) const {
     if (family != nullptr && family->GetID() == id) return static_cast<uint32_t>(i);
   }
   return id;
+}
+
+Status LocalShard::FlushAll() const {
+  std::shared_ptr<const Families> families;
+  {
+    MutexLock lock(&mutex_);
+    families = families_;
+  }
+  return Do([&]() -> Status {
+    NACRE_RETURN_IF_ERROR(db_->Flush({}, nullptr));
+    for (const auto& family : *families) {
+      if (family != nullptr) NACRE_RETURN_IF_ERROR(db_->Flush({}, family.get()));
+    }
+    return Status::OK();
+  });
 }
 
 Status LocalShard::Translate(WriteBatch* updates) const {

@@ -62,22 +62,35 @@ class LocalShard final : public Shard {
   LocalParticipant* batches() { return &participant_; }
   KeyHolds* holds() { return &holds_; }
   const Bounds& bounds() const { return bounds_; }
+  Clock* clock() const { return context_.clock; }
+  /// A batch that has been prepared for so long is settled: its writer has given it up.
+  uint64_t SettledAfterNanos() const {
+    return static_cast<uint64_t>(std::chrono::nanoseconds(2 * context_.operation_timeout).count());
+  }
   Deadline OperationDeadline() const {
     return Deadline::After(context_.clock, context_.operation_timeout);
   }
   bool Has(const Slice& key) const;
 
   /// Calls `work` while no batch over several shards is about to write `keys()`, and not before a
-  /// snapshot that is being taken when this is called.
+  /// snapshot that is being taken when this is called. If `would_wait` is given, this waits for
+  /// neither: it says so there instead, and has done nothing.
   template <typename Keys, typename Work>
-  Status Read(const Keys& keys, const Work& work);
+  Status Read(const Keys& keys, const Work& work, bool* would_wait = nullptr);
   template <typename Keys, typename Work>
-  Status Write(const Keys& keys, const Work& work);
+  Status Write(const Keys& keys, const Work& work, bool* would_wait = nullptr);
+  /// Calls `work`, which reads with a snapshot: it waits for no batch, as none was being committed
+  /// when that was taken. What a batch that failed has written must not be seen in part, though.
+  template <typename Keys, typename Work>
+  Status ReadAt(const Keys& keys, const Work& work);
   /// Writes a batch whose keys are all in this shard. Its families have their ids in the keyspace.
-  Status WriteBatchHere(const WriteOptions& options, WriteBatch* updates);
+  Status WriteBatchHere(const WriteOptions& options, WriteBatch* updates,
+                        bool* would_wait = nullptr);
   /// Calls `work`, which uses no keys.
   template <typename Work>
   Status Do(const Work& work) const;
+  /// OK if no other process has taken the shard over by now, or it does not move.
+  Status CheckOwned() const;
   /// Returns when the operations that are pinned now have ended, or `TimedOut`.
   Status AwaitOperations(Deadline deadline);
 
@@ -93,6 +106,9 @@ class LocalShard final : public Shard {
   /// Gives the families in `updates`, which have their ids in the keyspace, those of this shard.
   Status Translate(WriteBatch* updates) const;
 
+  /// Flushes all families.
+  Status FlushAll() const EXCLUDES(mutex_);
+
   /// From here on all operations are answered `Fenced`; returns when those under way have ended.
   /// After `TimedOut` some may go on.
   Status Leave(Deadline deadline);
@@ -101,6 +117,9 @@ class LocalShard final : public Shard {
   /// Another process has taken the database over.
   bool lost() const { return lost_.load(std::memory_order_relaxed); }
 
+  /// Reads and writes so far, more or less: some of a thread's are counted for all of them.
+  uint64_t operations_counted() const { return counted_.load(std::memory_order_relaxed); }
+
   /// `Close` of the database; no operation is under way. Iterators and snapshots may be there.
   Status Close();
 
@@ -108,7 +127,12 @@ class LocalShard final : public Shard {
   using Families = std::vector<std::shared_ptr<ColumnFamilyHandle>>;  ///< By their ids.
 
   template <typename Keys, typename Work>
-  Status In(const Keys& keys, const Work& work);
+  Status In(const Keys& keys, const Work& work, bool* would_wait);
+  void Count() {
+    constexpr uint32_t kCountedFor = 64;
+    thread_local uint32_t operations = 0;
+    if (++operations % kCountedFor == 0) counted_.fetch_add(kCountedFor, std::memory_order_relaxed);
+  }
   Status Left() const;
   Status Lost(const Status& fenced) const;
   void Publish(Families families) REQUIRES(mutex_);
@@ -122,6 +146,7 @@ class LocalShard final : public Shard {
   std::atomic<bool> left_{false};
   mutable std::atomic<bool> lost_{false};
   std::atomic<bool> same_ids_{true};
+  std::atomic<uint64_t> counted_{0};
 
   mutable Mutex mutex_;
   std::shared_ptr<const Families> families_ GUARDED_BY(mutex_);
@@ -131,9 +156,15 @@ class LocalShard final : public Shard {
 };
 
 template <typename Keys, typename Work>
-Status LocalShard::In(const Keys& keys, const Work& work) {
-  if (context_.owner->gate()->taking()) [[unlikely]]
+Status LocalShard::In(const Keys& keys, const Work& work, bool* would_wait) {
+  Count();
+  if (context_.owner->gate()->taking()) [[unlikely]] {
+    if (would_wait != nullptr) {
+      *would_wait = true;
+      return Status::OK();
+    }
     context_.owner->gate()->AwaitTaken();
+  }
   for (;;) {
     {
       const EpochDomain::Guard guard(&operations_);
@@ -142,29 +173,48 @@ Status LocalShard::In(const Keys& keys, const Work& work) {
       if (!holds_.any() || !holds_.Overlaps(keys())) [[likely]]
         return work();
     }
+    if (would_wait != nullptr) {
+      *would_wait = true;
+      return Status::OK();
+    }
     NACRE_RETURN_IF_ERROR(holds_.Await(keys(), OperationDeadline()));
   }
 }
 
 template <typename Keys, typename Work>
-Status LocalShard::Read(const Keys& keys, const Work& work) {
-  Status status = In(keys, work);
+Status LocalShard::Read(const Keys& keys, const Work& work, bool* would_wait) {
+  Status status = In(keys, work, would_wait);
   if (status.IsFenced() && context_.may_move) [[unlikely]]
     return left() ? status : Lost(status);
   return status;
 }
 
 template <typename Keys, typename Work>
-Status LocalShard::Write(const Keys& keys, const Work& work) {
+Status LocalShard::Write(const Keys& keys, const Work& work, bool* would_wait) {
   bool begun = false;
-  Status status = In(keys, [&] {
-    begun = true;
-    return work();
-  });
+  Status status = In(
+      keys,
+      [&] {
+        begun = true;
+        return work();
+      },
+      would_wait);
   if (!status.IsFenced() || !begun || !context_.may_move) [[likely]]
     return status;
   // It may have reached the log before that was taken away.
   return Status::TimedOut(Lost(status).ToString());
+}
+
+template <typename Keys, typename Work>
+Status LocalShard::ReadAt(const Keys& keys, const Work& work) {
+  const EpochDomain::Guard guard(&operations_);
+  if (holds_.any()) [[unlikely]]
+    NACRE_RETURN_IF_ERROR(holds_.CheckFailed(keys()));
+  Status status = left() ? Left() : work();
+  if (left()) [[unlikely]]
+    return Status::Aborted("shard " + std::to_string(id()) +
+                           " has moved since the snapshot was taken");
+  return status;
 }
 
 template <typename Work>

@@ -14,6 +14,8 @@ namespace nacre {
 namespace {
 
 constexpr uint32_t kFormatVersion = 1;
+/// That of a map whose shards belong to members: an older program would take them for its own.
+constexpr uint32_t kSharedFormatVersion = 2;
 /// The default family has 0, and each shard has another one for what is prepared.
 constexpr uint32_t kFirstFamily = 2;
 
@@ -30,7 +32,7 @@ Status ParseMessage(const Slice& bytes, sharding::Map* message) {
       message->shards().empty()) {
     return Status::Corruption("the map of the shards cannot be parsed");
   }
-  if (message->format() != kFormatVersion) {
+  if (message->format() < kFormatVersion || message->format() > kSharedFormatVersion) {
     return Status::NotSupported(
         fmt::format("the map of the shards has format {}", message->format()));
   }
@@ -74,7 +76,11 @@ Status ShardMap::Parse(const Slice& bytes, const Comparator* comparator, ShardMa
   parsed.next_shard_ = message.next_shard();
   parsed.next_family_ = message.next_family();
   for (const sharding::Shard& shard : message.shards()) {
-    parsed.shards_.push_back({.id = shard.id(), .begin = shard.begin()});
+    parsed.shards_.push_back({.id = shard.id(),
+                              .begin = shard.begin(),
+                              .owner = shard.owner(),
+                              .epoch = shard.epoch(),
+                              .previous_owner = shard.previous_owner()});
   }
   for (const sharding::Family& family : message.families()) {
     parsed.families_.push_back({.id = family.id(), .name = family.name()});
@@ -84,6 +90,17 @@ Status ShardMap::Parse(const Slice& bytes, const Comparator* comparator, ShardMa
       return Status::Corruption("the shards of the map do not ascend");
     }
   }
+  parsed.draining_.assign(message.draining().begin(), message.draining().end());
+  if (!std::ranges::is_sorted(parsed.draining_)) {
+    return Status::Corruption("the draining members of the map do not ascend");
+  }
+  const sharding::Balance& balance = message.balance();
+  parsed.balance_ = {.paused = balance.paused(),
+                     .imbalance_percent = balance.imbalance_percent(),
+                     .split_bytes = balance.split_bytes(),
+                     .split_operations_per_second = balance.split_operations_per_second(),
+                     .merge_bytes = balance.merge_bytes()};
+  parsed.shared_ = message.shared();
   parsed.Prepare();
   *map = std::move(parsed);
   return Status::OK();
@@ -99,7 +116,7 @@ Status ShardMap::ParseFamilies(const Slice& bytes, std::vector<std::string>* fam
 
 std::string ShardMap::Serialize() const {
   sharding::Map message;
-  message.set_format(kFormatVersion);
+  message.set_format(shared_ ? kSharedFormatVersion : kFormatVersion);
   message.set_version(version_);
   message.set_being_made(being_made_);
   message.set_comparator(comparator_->Name());
@@ -109,12 +126,23 @@ std::string ShardMap::Serialize() const {
     sharding::Shard* const added = message.add_shards();
     added->set_id(shard.id);
     added->set_begin(shard.begin);
+    added->set_owner(shard.owner);
+    added->set_epoch(shard.epoch);
+    added->set_previous_owner(shard.previous_owner);
   }
   for (const Family& family : families_) {
     sharding::Family* const added = message.add_families();
     added->set_id(family.id);
     added->set_name(family.name);
   }
+  message.mutable_draining()->Assign(draining_.begin(), draining_.end());
+  sharding::Balance* const balance = message.mutable_balance();
+  balance->set_paused(balance_.paused);
+  balance->set_imbalance_percent(balance_.imbalance_percent);
+  balance->set_split_bytes(balance_.split_bytes);
+  balance->set_split_operations_per_second(balance_.split_operations_per_second);
+  balance->set_merge_bytes(balance_.merge_bytes);
+  message.set_shared(shared_);
   return message.SerializeAsString();
 }
 
@@ -137,6 +165,14 @@ void ShardMap::Prepare() {
   for (const Shard& shard : shards_) prefixes_.push_back(PrefixOf(shard.begin));
 }
 
+size_t ShardMap::IndexOf(uint32_t id) const {
+  return static_cast<size_t>(std::ranges::find(shards_, id, &Shard::id) - shards_.begin());
+}
+
+bool ShardMap::IsDraining(int64_t member) const {
+  return std::ranges::binary_search(draining_, member);
+}
+
 size_t ShardMap::Find(const Slice& key) const {
   auto begin = shards_.begin() + 1;
   auto end = shards_.end();
@@ -154,6 +190,30 @@ size_t ShardMap::Find(const Slice& key) const {
 
 void ShardMap::SetMade() {
   being_made_ = false;
+  ++version_;
+}
+
+void ShardMap::SetShared() {
+  shared_ = true;
+  ++version_;
+}
+
+void ShardMap::SetOwner(size_t index, int64_t owner) {
+  Shard& shard = shards_[index];
+  shard.previous_owner = shard.owner;
+  shard.owner = owner;
+  ++shard.epoch;
+  ++version_;
+}
+
+void ShardMap::SetDraining(int64_t member, bool draining) {
+  std::erase(draining_, member);
+  if (draining) draining_.insert(std::ranges::upper_bound(draining_, member), member);
+  ++version_;
+}
+
+void ShardMap::SetBalance(const Balance& balance) {
+  balance_ = balance;
   ++version_;
 }
 

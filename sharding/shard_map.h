@@ -13,22 +13,40 @@
 
 namespace nacre {
 
-/// Which shard has which keys, and the families that all shards have. A value.
+/// Which shard has which keys and which member should own it, and the families that all shards
+/// have. A value.
 class ShardMap {
  public:
   struct Shard {
     uint32_t id = 0;
-    std::string begin;
+    std::string begin{};
+    int64_t owner = 0;           ///< The member that should own it (Coordinator::Lease); 0: none.
+    uint64_t epoch = 0;          ///< How often the owner was set.
+    int64_t previous_owner = 0;  ///< The owner before, which may still have it; 0: none.
   };
   struct Family {
     uint32_t id = 0;
     std::string name;
   };
 
+  /// How the leader spreads the shards over the members. A number that is 0 is a default
+  /// (sharding/members/balancer.h).
+  struct Balance {
+    /// Nothing is moved, split or merged by itself, save that failover and draining go on.
+    bool paused = false;
+    /// Loads of two members may differ by so many percent of what each had if all had the same.
+    uint32_t imbalance_percent = 0;
+    uint64_t split_bytes = 0;                  ///< A larger shard is split.
+    uint64_t split_operations_per_second = 0;  ///< A hotter shard is split.
+    /// Neighbours that are smaller together, and cold, are merged.
+    uint64_t merge_bytes = 0;
+  };
+
   /// The map of a keyspace that is being made. `InvalidArgument`: the boundaries do not ascend.
   static Status Make(const Comparator* comparator, const std::vector<std::string>& boundaries,
                      ShardMap* map);
-  /// `Corruption`; `NotSupported` for a later format; `InvalidArgument` for another comparator.
+  /// `Corruption`, saying what is wrong; `NotSupported` for a later format; `InvalidArgument` for
+  /// another comparator.
   static Status Parse(const Slice& bytes, const Comparator* comparator, ShardMap* map);
   std::string Serialize() const;
   /// The names of the families, the default one first. Fails as Parse does.
@@ -57,6 +75,8 @@ class ShardMap {
   const Comparator* comparator() const { return comparator_; }
   const std::vector<Shard>& shards() const { return shards_; }
   size_t size() const { return shards_.size(); }
+  /// Index of the shard that has this id; `size()` if there is none.
+  size_t IndexOf(uint32_t id) const;
   const std::vector<Family>& families() const { return families_; }
   /// Beside the default one.
   bool HasFamily(uint32_t id) const {
@@ -67,8 +87,21 @@ class ShardMap {
            std::ranges::find(families_, name, &Family::name) != families_.end();
   }
   bool being_made() const { return being_made_; }
+  uint64_t version() const { return version_; }
+  /// The members that should own no shards, ascending. Some may be members no more.
+  const std::vector<int64_t>& draining() const { return draining_; }
+  bool IsDraining(int64_t member) const;
+  const Balance& balance() const { return balance_; }
+  /// The shards belong to members, which agree by a coordinator.
+  bool shared() const { return shared_; }
 
+  // ---- Changes. Each makes another version. ----
   void SetMade();
+  void SetShared();
+  /// Another owner of the shard that has this index.
+  void SetOwner(size_t index, int64_t owner);
+  void SetDraining(int64_t member, bool draining);
+  void SetBalance(const Balance& balance);
   /// A family whose name is new. Its id.
   uint32_t AddFamily(const std::string& name);
   void RemoveFamily(const std::string& name);
@@ -83,6 +116,9 @@ class ShardMap {
   uint32_t next_family_ = 0;
   std::vector<Shard> shards_;
   std::vector<Family> families_;
+  std::vector<int64_t> draining_;
+  Balance balance_;
+  bool shared_ = false;
   /// The first eight bytes of where each shard begins, as a number; empty unless keys are in the
   /// order of their bytes.
   std::vector<uint64_t> prefixes_;

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <vector>
 
@@ -20,6 +21,8 @@ class ShardOwner {
  public:
   /// A snapshot that is being taken.
   using Token = uint64_t;
+  /// A gate of another process opens by itself after so long.
+  static constexpr std::chrono::milliseconds kClosedAtMost{500};
 
   virtual ~ShardOwner() = default;
 

@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <array>
+#include <chrono>
 #include <iterator>
+#include <optional>
 #include <string_view>
 #include <utility>
 
@@ -45,15 +47,32 @@ void AddMetaData(ColumnFamilyMetaData of_shard, ColumnFamilyMetaData* sum) {
 }  // namespace
 
 template <typename Work>
-Status ShardedDBImpl::ForEachShard(const ShardedFamily& family, const Work& work) const {
-  Status first;
-  for (const auto& shard : views_->latest()->shards) {
+Status ShardedDBImpl::OnShard(uint32_t id, const ShardedFamily& family, const Work& work) const {
+  constexpr std::chrono::milliseconds kPause(2);
+  std::optional<Deadline> deadline;
+  for (;;) {
+    const auto view = views_->latest();
+    Shard* const shard = view->Find(id);
+    if (shard == nullptr) return Status::Aborted("a shard was divided or merged meanwhile");
     const auto call = [&]() -> Status {
       ColumnFamilyHandle* handle = nullptr;
       NACRE_RETURN_IF_ERROR(HandleOf(*shard, family, &handle));
       return work(*shard, handle);
     };
     Status status = shard->local() == nullptr ? call() : shard->local()->Do(call);
+    if (!status.IsFenced() || member_ == nullptr) return status;
+    if (!deadline.has_value()) deadline = OperationDeadline();
+    if (deadline->Expired()) return Status::TimedOut(status.ToString());
+    clock_->SleepFor(kPause);
+  }
+}
+
+template <typename Work>
+Status ShardedDBImpl::ForEachShard(const ShardedFamily& family, const Work& work) const {
+  Status first;
+  const auto view = views_->latest();
+  for (const ShardMap::Shard& shard : view->map.shards()) {
+    Status status = OnShard(shard.id, family, work);
     if (first.ok()) first = std::move(status);
   }
   return first;
@@ -72,10 +91,10 @@ Status ShardedDBImpl::ForEachShardIn(const ShardedFamily& family, const Slice* b
     const bool ends = end != nullptr && map.IsBeforeEnd(index, *end);
     const bool last = index + 1 == map.size();
     const Slice limit = last ? Slice() : Slice(map.shards()[index + 1].begin);
-    ColumnFamilyHandle* handle = nullptr;
-    NACRE_RETURN_IF_ERROR(HandleOf(*view->shards[index], family, &handle));
-    NACRE_RETURN_IF_ERROR(work(*view->shards[index], handle, index == first ? begin : &start,
-                               ends || last ? end : &limit));
+    NACRE_RETURN_IF_ERROR(OnShard(
+        map.shards()[index].id, family, [&](const Shard& shard, ColumnFamilyHandle* handle) {
+          return work(shard, handle, index == first ? begin : &start, ends || last ? end : &limit);
+        }));
   }
   return Status::OK();
 }
@@ -330,7 +349,10 @@ std::vector<ShardInfo> ShardedDBImpl::GetShards() const {
                       .database = ShardMap::DatabaseOf(name_, all[i].id),
                       .begin = all[i].begin,
                       .end = last ? std::string() : all[i + 1].begin,
-                      .last = last});
+                      .last = last,
+                      .owner = all[i].owner,
+                      .epoch = all[i].epoch,
+                      .local = view->shards[i]->local() != nullptr});
   }
   return shards;
 }
@@ -340,8 +362,19 @@ std::vector<ShardInfo> ShardedDBImpl::GetShards() const {
 Options ShardedDBImpl::GetOptions(ColumnFamilyHandle* handle) const {
   const ShardedFamily* family = nullptr;
   if (!families_.Find(handle, &family).ok()) return Options();
-  return views_->latest()->shards.front()->db()->GetOptions(
-      views_->latest()->shards.front()->Handle(family->id()));
+  // Another process does not tell its options.
+  for (const auto& shard : views_->latest()->shards) {
+    if (shard->local() != nullptr) return shard->db()->GetOptions(shard->Handle(family->id()));
+  }
+  const ColumnFamilyDescriptor* const given = opener_->Find(family->name());
+  return {opener_->options(), given == nullptr ? ColumnFamilyOptions() : given->options};
+}
+
+DBOptions ShardedDBImpl::GetDBOptions() const {
+  for (const auto& shard : views_->latest()->shards) {
+    if (shard->local() != nullptr) return shard->db()->GetDBOptions();
+  }
+  return opener_->options();
 }
 
 Status ShardedDBImpl::SetOptions(ColumnFamilyHandle* handle,

@@ -2,6 +2,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <string>
@@ -12,6 +13,8 @@
 #include "sharding/batch_parts.h"
 #include "sharding/local_owner.h"
 #include "sharding/local_shard.h"
+#include "sharding/members/keyspace_member.h"
+#include "sharding/shard_opener.h"
 #include "sharding/sharded_family.h"
 #include "sharding/sharded_snapshot.h"
 #include "sharding/sharded_view.h"
@@ -108,45 +111,47 @@ class ShardedDBImpl final : public ShardedDB {
   const std::string& GetName() const override { return name_; }
   uint64_t GetLatestSequenceNumber() const override;
   Options GetOptions(ColumnFamilyHandle* family) const override;
-  DBOptions GetDBOptions() const override {
-    return views_->latest()->shards.front()->db()->GetDBOptions();
-  }
+  DBOptions GetDBOptions() const override;
   Status SetOptions(ColumnFamilyHandle* family,
                     const std::unordered_map<std::string, std::string>& changes) override;
   Status SetDBOptions(const std::unordered_map<std::string, std::string>& changes) override;
   std::vector<ShardInfo> GetShards() const override;
 
+  // ---- sharded_members.cc: with a coordinator ----
+  Status GetMembers(std::vector<ShardMember>* members) const override;
+  Status MoveShard(uint32_t shard, int64_t member) override;
+  Status DrainMember(int64_t member, bool drain) override;
+  Status PauseMoves(bool pause) override;
+
  private:
-  ShardedDBImpl(const ShardedOptions& options, std::string name);
+  ShardedDBImpl(const ShardedOptions& options, std::string name,
+                const std::vector<ColumnFamilyDescriptor>& families);
 
   // ---- sharded_open.cc ----
-  Status OpenMap(const ShardedOptions& options, ShardMap* map);
-  Status MakeShards(const ShardedOptions& options, ShardMap* map);
-  Status OpenShards(const ShardedOptions& options,
-                    const std::vector<ColumnFamilyDescriptor>& families, const ShardMap& map);
-  Status OpenShard(const ShardedOptions& options,
-                   const std::vector<ColumnFamilyDescriptor>& families, const ShardMap& map,
-                   size_t index, std::shared_ptr<Shard>* shard);
-  /// Returns when it is durable.
-  Status SaveMap(const ShardMap& map);
+  /// Opens all shards in this process.
+  Status OpenAlone();
+
+  // ---- sharded_members.cc ----
+  /// Opens those that are this member's.
+  Status OpenAsMember();
+  /// Calls `work` with views that come later, as a shard has moved, for as long as an operation may
+  /// take.
+  Status WithLaterViews(const std::function<Status(const ShardedView& view)>& work);
+  Status AskLeader(const sharding::ControlRequest& request) const;
 
   // ---- sharded_families.cc ----
-  /// OK if the families named are those that `map` has; with `may_miss`, or more.
-  static Status CheckNamed(const std::vector<ColumnFamilyDescriptor>& families, const ShardMap& map,
-                           bool may_miss);
   /// The view's shards with another map, whose families were changed.
   void PublishMap(const ShardMap& map) REQUIRES(change_mutex_);
   static Status HandleOf(const Shard& shard, const ShardedFamily& family,
                          ColumnFamilyHandle** handle);
 
-  /// Calls `work(view)` with the latest view.
+  /// Calls `work(view)` with the latest view, and again if a shard has moved meanwhile.
   template <typename Work>
   Status WithView(const Work& work);
   /// Calls `work(db, handle)` for keys of `family` in `shard`.
   template <typename Keys, typename Work>
   Status ReadIn(Shard* shard, const ShardedFamily& family, const Keys& keys, const Work& work);
-  /// The same with a snapshot: it waits for no batch, as none was being committed when that was
-  /// taken. What a batch that failed has written must not be seen in part, though.
+  /// The same with a snapshot.
   template <typename Keys, typename Work>
   static Status ReadAt(const Shard& shard, const ShardedFamily& family, const Keys& keys,
                        const Work& work);
@@ -176,7 +181,10 @@ class ShardedDBImpl final : public ShardedDB {
   Status SnapshotOf(const ReadOptions& options, std::shared_ptr<const ShardedSnapshot>* snapshot);
 
   // ---- sharded_all.cc ----
-  /// Calls `work(shard, handle)` for each, and answers the first failure.
+  /// Calls `work(shard, handle)` for the shard of this id, and for each, which answers the first
+  /// failure.
+  template <typename Work>
+  Status OnShard(uint32_t id, const ShardedFamily& family, const Work& work) const;
   template <typename Work>
   Status ForEachShard(const ShardedFamily& family, const Work& work) const;
   /// Calls `work(shard, handle, begin, end)` for each shard that has keys of the range; null means
@@ -189,12 +197,12 @@ class ShardedDBImpl final : public ShardedDB {
   Clock* const clock_;
   const std::chrono::milliseconds operation_timeout_;
 
-  /// Has the map of the shards, and makes this process the owner of the keyspace.
-  std::unique_ptr<DB> map_db_;
-  uint64_t opening_ = 0;  ///< How often the keyspace was opened, this time included.
+  std::string batch_prefix_;  ///< What the names of batches begin with, in this process alone.
   const std::shared_ptr<LocalOwner> owner_;
   const std::shared_ptr<ShardedViews> views_;  ///< None before it is open.
+  const std::unique_ptr<ShardOpener> opener_;
   ShardedFamilies families_;
+  std::unique_ptr<KeyspaceMember> member_;  ///< Null without a coordinator.
 
   std::atomic<uint64_t> snapshots_{0};  ///< Those of the application.
   std::atomic<uint64_t> next_batch_{1};
@@ -206,8 +214,13 @@ class ShardedDBImpl final : public ShardedDB {
 
 template <typename Work>
 Status ShardedDBImpl::WithView(const Work& work) {
-  const ShardedViews::Pin view(views_.get());
-  return work(*view);
+  {
+    const ShardedViews::Pin view(views_.get());
+    Status status = work(*view);
+    if (!status.IsFenced() || member_ == nullptr) [[likely]]
+      return status;
+  }
+  return WithLaterViews(work);
 }
 
 template <typename Keys, typename Work>
@@ -224,15 +237,12 @@ Status ShardedDBImpl::ReadIn(Shard* shard, const ShardedFamily& family, const Ke
 template <typename Keys, typename Work>
 Status ShardedDBImpl::ReadAt(const Shard& shard, const ShardedFamily& family, const Keys& keys,
                              const Work& work) {
-  LocalShard* const local = shard.local();
-  if (local != nullptr && local->holds()->any()) [[unlikely]]
-    NACRE_RETURN_IF_ERROR(local->holds()->CheckFailed(keys()));
-  ColumnFamilyHandle* handle = nullptr;
-  NACRE_RETURN_IF_ERROR(HandleOf(shard, family, &handle));
-  Status status = work(shard.db(), handle);
-  if (local != nullptr && local->left()) [[unlikely]]
-    return Status::Aborted("a shard has moved since the snapshot was taken");
-  return status;
+  const auto call = [&]() -> Status {
+    ColumnFamilyHandle* handle = nullptr;
+    NACRE_RETURN_IF_ERROR(HandleOf(shard, family, &handle));
+    return work(shard.db(), handle);
+  };
+  return shard.local() == nullptr ? call() : shard.local()->ReadAt(keys, call);
 }
 
 inline Status ShardedDBImpl::HandleOf(const Shard& shard, const ShardedFamily& family,

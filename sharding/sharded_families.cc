@@ -1,5 +1,4 @@
 #include <algorithm>
-#include <set>
 #include <utility>
 
 #include "sharding/sharded_db_impl.h"
@@ -23,25 +22,6 @@ Status ShardedDB::ListColumnFamilies(const DBOptions& options, const std::string
   });
 }
 
-Status ShardedDBImpl::CheckNamed(const std::vector<ColumnFamilyDescriptor>& families,
-                                 const ShardMap& map, bool may_miss) {
-  std::set<std::string> named;
-  for (const ColumnFamilyDescriptor& family : families) {
-    if (!named.insert(family.name).second) {
-      return Status::InvalidArgument("column family " + family.name + " is named twice");
-    }
-    if (!may_miss && !map.HasFamily(family.name)) {
-      return Status::InvalidArgument("Column family not found: " + family.name);
-    }
-  }
-  std::string missing;
-  for (const ShardMap::Family& family : map.families()) {
-    if (!named.contains(family.name)) missing += (missing.empty() ? "" : ", ") + family.name;
-  }
-  return missing.empty() ? Status::OK()
-                         : Status::InvalidArgument("Column families not opened: " + missing);
-}
-
 void ShardedDBImpl::PublishMap(const ShardMap& map) {
   auto view = std::make_shared<ShardedView>(*views_->latest());
   view->map = map;
@@ -53,6 +33,11 @@ Status ShardedDBImpl::CreateColumnFamilies(const std::vector<ColumnFamilyDescrip
   handles->clear();
   if (families.empty()) return Status::OK();
   return CatchAll([&]() -> Status {
+    if (member_ != nullptr) {
+      return Status::NotSupported(
+          "column families of a keyspace with several members are made and "
+          "dropped while it is opened without a coordinator, so far");
+    }
     MutexLock lock(&change_mutex_);
     const auto view = views_->latest();
     for (const ColumnFamilyDescriptor& family : families) {
@@ -73,7 +58,7 @@ Status ShardedDBImpl::CreateColumnFamilies(const std::vector<ColumnFamilyDescrip
     for (size_t f = 0; f < families.size() && status.ok(); ++f) {
       ids.push_back(changed.AddFamily(families[f].name));
     }
-    if (status.ok()) status = SaveMap(changed);
+    if (status.ok()) status = opener_->SaveMap(changed);
     if (!status.ok()) {
       // What cannot be dropped now goes when the keyspace is opened again.
       for (size_t i = 0; i < made.size(); ++i) {
@@ -97,6 +82,11 @@ Status ShardedDBImpl::CreateColumnFamilies(const std::vector<ColumnFamilyDescrip
 
 Status ShardedDBImpl::DropColumnFamilies(const std::vector<ColumnFamilyHandle*>& handles) {
   return CatchAll([&]() -> Status {
+    if (member_ != nullptr) {
+      return Status::NotSupported(
+          "column families of a keyspace with several members are made and "
+          "dropped while it is opened without a coordinator, so far");
+    }
     MutexLock lock(&change_mutex_);
     const auto view = views_->latest();
     ShardMap changed = view->map;
@@ -119,7 +109,7 @@ Status ShardedDBImpl::DropColumnFamilies(const std::vector<ColumnFamilyHandle*>&
     // A batch that has been decided is committed in all shards while they have its families.
     const SnapshotGate::Closed closed(owner_->gate(), OperationDeadline());
     NACRE_RETURN_IF_ERROR(closed.status());
-    NACRE_RETURN_IF_ERROR(SaveMap(changed));
+    NACRE_RETURN_IF_ERROR(opener_->SaveMap(changed));
     NACRE_POINT("keyspace.families-dropped-from-the-map");
     PublishMap(changed);
     // From here on they are dropped; what a shard has left of them goes at the next opening.

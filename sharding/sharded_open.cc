@@ -16,26 +16,24 @@
 namespace nacre {
 namespace {
 
-/// How often the keyspace was opened, which each opening writes.
-constexpr char kOpeningsKey[] = "openings";
+constexpr std::chrono::milliseconds kLeastLease{1000};
 
-/// The map takes a few kilobytes and no work. It shares what it can with the shards.
-Options MapOptions(const ShardedOptions& options) {
-  Options of_map{DBOptions(options), ColumnFamilyOptions()};
-  of_map.comparator = BytewiseComparator();
-  of_map.write_buffer_size = 64 << 10;
-  of_map.listeners.clear();
-  of_map.statistics.reset();
-  of_map.record_cache_size = 0;
-  of_map.create_missing_column_families = false;
-  return of_map;
+bool IsEmbedded(const ShardedOptions& options) {
+  const auto pool = std::dynamic_pointer_cast<pool::PoolImpl>(options.pool);
+  return pool != nullptr && pool->embedded();
 }
 
 Status CheckOptionsOf(const ShardedOptions& options, const std::string& name,
                       const std::vector<ColumnFamilyDescriptor>& families) {
-  if (!options.coordinator.empty()) {
-    return Status::NotSupported("coordinator '" + options.coordinator +
-                                "': a keyspace has one owner so far");
+  if (options.coordinator.empty() && !options.member_address.empty()) {
+    return Status::InvalidArgument("member_address '" + options.member_address +
+                                   "': there is no coordinator");
+  }
+  if (!options.coordinator.empty() && options.error_if_exists) {
+    return Status::NotSupported("error_if_exists with a coordinator: any member may make it");
+  }
+  if (!options.coordinator.empty() && options.member_lease < kLeastLease) {
+    return Status::InvalidArgument("member_lease is less than a second");
   }
   if (name.find('@') != std::string::npos) {
     return Status::InvalidArgument("keyspace '" + name + "': '@' is for the names of its shards");
@@ -44,31 +42,6 @@ Status CheckOptionsOf(const ShardedOptions& options, const std::string& name,
     if (family.options.comparator == options.comparator) continue;
     return Status::InvalidArgument("column family " + family.name +
                                    ": all families of a keyspace have the same comparator");
-  }
-  return Status::OK();
-}
-
-LocalShard::Context ContextOf(const ShardedOptions& options, std::shared_ptr<LocalOwner> owner) {
-  return {.comparator = options.comparator,
-          .clock = Clock::System(),
-          .operation_timeout = options.operation_timeout,
-          .owner = std::move(owner)};
-}
-
-const ColumnFamilyDescriptor* DescriptorOf(const std::vector<ColumnFamilyDescriptor>& families,
-                                           const std::string& name) {
-  const auto found = std::ranges::find(families, name, &ColumnFamilyDescriptor::name);
-  return found == families.end() ? nullptr : &*found;
-}
-
-/// `InvalidArgument` if a database would be taken for a shard of a new keyspace.
-Status CheckNamesAreFree(const Options& options, const std::string& keyspace) {
-  std::vector<std::string> databases;
-  NACRE_RETURN_IF_ERROR(ListDBs(options, &databases));
-  for (const std::string& database : databases) {
-    if (!ShardMap::IsShardOf(database, keyspace)) continue;
-    return Status::InvalidArgument("keyspace " + keyspace + ": there is a database " + database +
-                                   ", which would be taken for one of its shards");
   }
   return Status::OK();
 }
@@ -114,18 +87,12 @@ Status ShardedDBImpl::Open(const ShardedOptions& given, const std::string& name,
     options.write_buffer_manager =
         std::make_shared<WriteBufferManager>(options.db_write_buffer_size);
   }
-  std::unique_ptr<ShardedDBImpl> opened(new ShardedDBImpl(options, name));
-  ShardMap map;
-  NACRE_RETURN_IF_ERROR(opened->OpenMap(options, &map));
-  NACRE_RETURN_IF_ERROR(opened->OpenShards(options, families, map));
-  NACRE_RETURN_IF_ERROR(SettleBatches(*opened->views_->latest()).WithContext("keyspace " + name));
-  std::vector<ColumnFamilyDescriptor> missing;
-  for (const ColumnFamilyDescriptor& family : families) {
-    if (!map.HasFamily(family.name)) missing.push_back(family);
+  const bool alone = options.coordinator.empty();
+  if (!alone && IsEmbedded(options)) {
+    return Status::NotSupported("coordinator: an embedded pool is this process's own");
   }
-  std::vector<ColumnFamilyHandle*> made;
-  NACRE_RETURN_IF_ERROR(opened->CreateColumnFamilies(missing, &made));
-  for (ColumnFamilyHandle* handle : made) delete handle;
+  std::unique_ptr<ShardedDBImpl> opened(new ShardedDBImpl(options, name, families));
+  NACRE_RETURN_IF_ERROR(alone ? opened->OpenAlone() : opened->OpenAsMember());
   for (const ColumnFamilyDescriptor& family : families) {
     handles->push_back(opened->families_.NewHandle(family.name).release());
   }
@@ -133,12 +100,14 @@ Status ShardedDBImpl::Open(const ShardedOptions& given, const std::string& name,
   return Status::OK();
 }
 
-ShardedDBImpl::ShardedDBImpl(const ShardedOptions& options, std::string name)
+ShardedDBImpl::ShardedDBImpl(const ShardedOptions& options, std::string name,
+                             const std::vector<ColumnFamilyDescriptor>& families)
     : name_(std::move(name)),
       clock_(Clock::System()),
       operation_timeout_(options.operation_timeout),
       owner_(std::make_shared<LocalOwner>(0)),
       views_(std::make_shared<ShardedViews>()),
+      opener_(std::make_unique<ShardOpener>(options, name_, families, owner_)),
       families_(this, options.prefix_extractor) {}
 
 ShardedDBImpl::~ShardedDBImpl() {
@@ -146,144 +115,50 @@ ShardedDBImpl::~ShardedDBImpl() {
   views_->Publish(nullptr);
 }
 
-Status ShardedDBImpl::OpenMap(const ShardedOptions& options, ShardMap* map) {
-  const std::string database = ShardMap::DatabaseOfMap(name_);
-  std::vector<std::string> databases;
-  NACRE_RETURN_IF_ERROR(ListDBs(options, &databases));
-  if (std::ranges::find(databases, database) == databases.end()) {
-    NACRE_RETURN_IF_ERROR(CheckNamesAreFree(options, name_));
+Status ShardedDBImpl::OpenAlone() {
+  ShardMap map;
+  NACRE_RETURN_IF_ERROR(opener_->OpenMap(&map));
+  if (map.shared()) {
+    return Status::InvalidArgument("keyspace " + name_ +
+                                   " belongs to members: it needs its coordinator");
   }
-  NACRE_RETURN_IF_ERROR(DB::Open(MapOptions(options), database, &map_db_));
-  std::string bytes;
-  Status status = map_db_->Get({}, ShardMap::kKey, &bytes);
-  const bool is_new = status.IsNotFound();
-  if (!is_new) {
-    NACRE_RETURN_IF_ERROR(status);
-    NACRE_RETURN_IF_ERROR(ShardMap::Parse(bytes, options.comparator, map).WithContext(database));
-  }
-  if (is_new || map->being_made()) {
-    // Or an earlier process died while it made the shards, which nothing was written to.
-    if (!is_new) {
-      for (const ShardMap::Shard& shard : map->shards()) {
-        NACRE_RETURN_IF_ERROR(DestroyDB(ShardMap::DatabaseOf(name_, shard.id), options));
-      }
-    }
-    NACRE_RETURN_IF_ERROR(MakeShards(options, map));
-  }
-  status = map_db_->Get({}, kOpeningsKey, &bytes);
-  if (!status.ok() && !status.IsNotFound()) return status;
-  opening_ = status.ok() ? std::stoull(bytes) + 1 : 1;
-  WriteOptions durable;
-  durable.sync = true;
-  return map_db_->Put(durable, kOpeningsKey, std::to_string(opening_));
-}
-
-Status ShardedDBImpl::MakeShards(const ShardedOptions& options, ShardMap* map) {
-  NACRE_RETURN_IF_ERROR(ShardMap::Make(options.comparator, options.boundaries, map));
-  // From here on databases of these names are this keyspace's.
-  NACRE_RETURN_IF_ERROR(CheckNamesAreFree(options, name_));
-  NACRE_RETURN_IF_ERROR(SaveMap(*map));
-  NACRE_POINT("keyspace.map-begun");
-  Options create = options;
-  create.create_if_missing = true;
-  create.error_if_exists = true;
-  std::vector<Status> statuses(map->size());
-  RunTogether("nacre-shards", map->size(), [&](size_t index) {
-    statuses[index] = CatchAll([&]() -> Status {
-      const std::string database = ShardMap::DatabaseOf(name_, map->shards()[index].id);
-      std::unique_ptr<DB> db;
-      NACRE_RETURN_IF_ERROR(DB::Open(create, database, &db));
-      // Now, so that families that are made later have the same ids in all shards.
-      LocalShard shard(map->shards()[index].id, {}, std::move(db), ContextOf(options, owner_));
-      NACRE_RETURN_IF_ERROR(shard.batches()->MakeFamily());
-      return shard.Close();
-    });
-  });
-  for (const Status& status : statuses) NACRE_RETURN_IF_ERROR(status);
-  NACRE_POINT("keyspace.shards-made");
-  map->SetMade();
-  return SaveMap(*map);
-}
-
-Status ShardedDBImpl::SaveMap(const ShardMap& map) {
-  WriteOptions durable;
-  durable.sync = true;
-  NACRE_RETURN_IF_ERROR(map_db_->Put(durable, ShardMap::kKey, map.Serialize()));
-  // An embedded pool has no log.
-  return map_db_->Flush({});
-}
-
-Status ShardedDBImpl::OpenShards(const ShardedOptions& options,
-                                 const std::vector<ColumnFamilyDescriptor>& families,
-                                 const ShardMap& map) {
-  NACRE_RETURN_IF_ERROR(CheckNamed(families, map, options.create_missing_column_families));
+  uint64_t opening = 0;
+  NACRE_RETURN_IF_ERROR(opener_->CountOpening(&opening));
+  batch_prefix_ = std::to_string(opening);
+  NACRE_RETURN_IF_ERROR(opener_->CheckFamilies(map));
   auto view = std::make_shared<ShardedView>();
   view->map = map;
   view->shards.resize(map.size());
   std::vector<Status> statuses(map.size());
   RunTogether("nacre-shards", map.size(), [&](size_t index) {
-    statuses[index] =
-        CatchAll([&] { return OpenShard(options, families, map, index, &view->shards[index]); });
+    statuses[index] = CatchAll([&]() -> Status {
+      std::shared_ptr<LocalShard> shard;
+      NACRE_RETURN_IF_ERROR(opener_->OpenShard(map, index, &shard));
+      view->shards[index] = std::move(shard);
+      return Status::OK();
+    });
   });
   for (const Status& status : statuses) NACRE_RETURN_IF_ERROR(status);
-  for (const ShardMap::Family& record : map.families()) {
-    families_.Add(record.id, record.name,
-                  DescriptorOf(families, record.name)->options.prefix_extractor);
-  }
-  views_->Publish(std::move(view));
-  return Status::OK();
-}
-
-Status ShardedDBImpl::OpenShard(const ShardedOptions& options,
-                                const std::vector<ColumnFamilyDescriptor>& families,
-                                const ShardMap& map, size_t index, std::shared_ptr<Shard>* shard) {
-  const ShardMap::Shard& record = map.shards()[index];
-  const std::string database = ShardMap::DatabaseOf(name_, record.id);
-  DBOptions existing = options;
-  existing.create_if_missing = false;
-  existing.error_if_exists = false;
-  existing.create_missing_column_families = false;
-  std::vector<std::string> there;
-  NACRE_RETURN_IF_ERROR(DB::ListColumnFamilies(existing, database, &there));
-  // Those of the keyspace, in the order of the map, behind the default one; then what a process
-  // left that died while it made or dropped families.
-  std::vector<ColumnFamilyDescriptor> opened = {
-      ColumnFamilyDescriptor(kDefaultColumnFamilyName, options)};
   for (const ShardMap::Family& family : map.families()) {
-    opened.push_back(*DescriptorOf(families, family.name));
+    families_.Add(family.id, family.name, opener_->Find(family.name)->options.prefix_extractor);
   }
-  const size_t known = opened.size();
-  for (const std::string& name : there) {
-    if (std::none_of(opened.begin(), opened.end(),
-                     [&](const auto& each) { return each.name == name; })) {
-      opened.emplace_back(name, options);
-    }
+  views_->Publish(view);
+  NACRE_RETURN_IF_ERROR(SettleBatches(*view).WithContext("keyspace " + name_));
+  std::vector<ColumnFamilyDescriptor> missing;
+  for (const ColumnFamilyDescriptor& family : opener_->families()) {
+    if (!map.HasFamily(family.name)) missing.push_back(family);
   }
-  std::vector<ColumnFamilyHandle*> all;
-  std::unique_ptr<DB> db;
-  NACRE_RETURN_IF_ERROR(DB::Open(existing, database, opened, &all, &db));
-  std::vector<std::unique_ptr<ColumnFamilyHandle>> owned(all.begin(), all.end());
-  const bool last = index + 1 == map.size();
-  const auto made = std::make_shared<LocalShard>(
-      record.id,
-      LocalShard::Bounds{.begin = record.begin,
-                         .end = last ? std::string() : map.shards()[index + 1].begin,
-                         .last = last},
-      std::move(db), ContextOf(options, owner_));
-  for (size_t i = known; i < owned.size(); ++i) {
-    NACRE_RETURN_IF_ERROR(made->db()->DropColumnFamily(owned[i].get()));
-  }
-  for (size_t i = 1; i < known; ++i) {
-    made->AddFamily(map.families()[i - 1].id, std::move(owned[i]));
-  }
-  NACRE_RETURN_IF_ERROR(made->batches()->Open());
-  *shard = made;
+  std::vector<ColumnFamilyHandle*> made;
+  NACRE_RETURN_IF_ERROR(CreateColumnFamilies(missing, &made));
+  for (ColumnFamilyHandle* handle : made) delete handle;
   return Status::OK();
 }
 
 Status ShardedDBImpl::Close() {
   if (std::exchange(closed_, true)) return close_status_;
-  if (const auto view = views_->latest(); view != nullptr) {
+  if (member_ != nullptr) {
+    close_status_ = member_->Close();
+  } else if (const auto view = views_->latest(); view != nullptr) {
     std::vector<Status> statuses(view->shards.size());
     RunTogether("nacre-shards", statuses.size(),
                 [&](size_t index) { statuses[index] = view->shards[index]->local()->Close(); });
@@ -292,9 +167,7 @@ Status ShardedDBImpl::Close() {
     }
   }
   // Last: it makes this process the owner of the keyspace.
-  if (map_db_ != nullptr) {
-    if (Status status = map_db_->Close(); close_status_.ok()) close_status_ = status;
-  }
+  if (Status status = opener_->CloseMap(); close_status_.ok()) close_status_ = status;
   return close_status_;
 }
 

@@ -7,6 +7,17 @@
 #include "util/exceptions.h"
 
 namespace nacre {
+namespace {
+
+/// The first of them that says that a shard has moved; or OK.
+Status MovedOf(size_t count, const Status* statuses) {
+  const Status* const end = statuses + count;
+  const Status* const fenced =
+      std::find_if(statuses, end, [](const Status& s) { return s.IsFenced() || s.IsAborted(); });
+  return fenced == end ? Status::OK() : *fenced;
+}
+
+}  // namespace
 
 template <typename Work>
 Status ShardedDBImpl::ReadKey(const ReadOptions& options, ColumnFamilyHandle* handle,
@@ -85,14 +96,20 @@ void ShardedDBImpl::MultiGet(const ReadOptions& options, ColumnFamilyHandle* han
         return ReadIn(view.shards[first].get(), *family, sets,
                       [&](DB* db, ColumnFamilyHandle* there) {
                         db->MultiGet(options, there, num_keys, keys, values, statuses);
-                        return Status::OK();
+                        return MovedOf(num_keys, statuses);
                       });
       }));
     }
     if (!several) return Status::OK();
-    std::shared_ptr<const ShardedSnapshot> snapshot;
-    NACRE_RETURN_IF_ERROR(SnapshotOf(options, &snapshot));
-    return MultiGetAt(options, *snapshot, *family, num_keys, keys, values, statuses);
+    const Deadline deadline = OperationDeadline();
+    for (;;) {
+      std::shared_ptr<const ShardedSnapshot> snapshot;
+      NACRE_RETURN_IF_ERROR(SnapshotOf(options, &snapshot));
+      Status read = MultiGetAt(options, *snapshot, *family, num_keys, keys, values, statuses);
+      // A shard has moved: there will be another snapshot.
+      const bool again = read.IsAborted() && options.snapshot == nullptr && member_ != nullptr;
+      if (!again || deadline.Expired()) return read;
+    }
   });
   if (!status.ok()) std::fill_n(statuses, num_keys, status);
 }
@@ -123,7 +140,9 @@ Status ShardedDBImpl::MultiGetAt(const ReadOptions& options, const ShardedSnapsh
         ReadAt(*view.shards[index], family, sets, [&](DB* db, ColumnFamilyHandle* in_family) {
           db->MultiGet(in_shard, in_family, there.size(), keys_there.data(), values_there.data(),
                        statuses_there.data());
-          return Status::OK();
+          const Status moved = MovedOf(there.size(), statuses_there.data());
+          return moved.ok() || member_ == nullptr ? Status::OK()
+                                                  : Status::Aborted(moved.ToString());
         }));
     for (size_t i = 0; i < there.size(); ++i) {
       values[there[i]] = std::move(values_there[i]);
@@ -209,7 +228,15 @@ Status ShardedDBImpl::SnapshotOf(const ReadOptions& options,
 }
 
 Status ShardedDBImpl::TakeSnapshot(std::shared_ptr<ShardedSnapshot>* snapshot) {
-  return TakeSharedSnapshot(views_->latest(), OperationDeadline(), snapshot);
+  constexpr std::chrono::milliseconds kPause(1);
+  const Deadline deadline = OperationDeadline();
+  for (;;) {
+    const Status status = TakeSharedSnapshot(views_->latest(), deadline, snapshot);
+    // A shard has moved, or a gate was closed for too long.
+    const bool again = (status.IsFenced() || status.IsAborted()) && member_ != nullptr;
+    if (!again || deadline.Expired()) return status;
+    clock_->SleepFor(kPause);
+  }
 }
 
 const Snapshot* ShardedDBImpl::GetSnapshot() {

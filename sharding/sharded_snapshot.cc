@@ -43,6 +43,9 @@ Status TakeSharedSnapshot(const std::shared_ptr<const ShardedView>& view, Deadli
   for (size_t i = 0; i < view->shards.size(); ++i) {
     Shard* const shard = view->shards[i].get();
     Share& share = shares[shard->owner()->id()];
+    if (share.owner != nullptr && share.owner != shard->owner()) {
+      return Status::Fenced("a shard is not open here yet");
+    }
     share.owner = shard->owner();
     share.places.push_back(i);
     share.shards.push_back(shard);

@@ -93,13 +93,19 @@ Status ShardedDBImpl::WriteDivided(const ShardedView& view, const WriteOptions& 
   }
   SharedBatch batch(
       view, &parts,
-      fmt::format("{}-{}", opening_, next_batch_.fetch_add(1, std::memory_order_relaxed)));
+      fmt::format("{}-{}", batch_prefix_, next_batch_.fetch_add(1, std::memory_order_relaxed)));
   return batch.Commit(options, OperationDeadline());
 }
 
 Status ShardedDBImpl::FlushWAL(bool sync) {
-  for (const auto& shard : views_->latest()->shards) {
-    NACRE_RETURN_IF_ERROR(shard->db()->FlushWAL(sync));
+  const auto view = views_->latest();
+  for (const ShardMap::Shard& shard : view->map.shards()) {
+    NACRE_RETURN_IF_ERROR(WithView([&](const ShardedView& now) {
+      Shard* const there = now.Find(shard.id);
+      if (there == nullptr) return Status::OK();
+      const auto call = [&] { return there->db()->FlushWAL(sync); };
+      return there->local() == nullptr ? call() : there->local()->Do(call);
+    }));
   }
   return Status::OK();
 }

@@ -41,21 +41,30 @@ Status SharedBatch::Commit(const WriteOptions& options, Deadline deadline) {
   }
   NACRE_POINT("batch.decided");
   if (NACRE_PLANTED_BUG("batch.decision-deleted-too-early")) Decider()->Forget(name_);
+  bool all_committed = true;
   for (const BatchPart& part : *parts_) {
     if (IsDecider(part)) continue;
-    if (s = ShardOf(part)->Commit(name_); !s.ok()) return Fail(s, "being committed");
+    s = ShardOf(part)->Commit(name_);
+    // The shard has moved, or will. Its owner holds the keys, and asks the one that decided.
+    if (s.IsFenced()) {
+      ShardOf(part)->LeaveToOwner(name_);
+      all_committed = NACRE_PLANTED_BUG("batch.forgotten-before-all-committed");
+    } else if (!s.ok()) {
+      return Fail(s, "being committed");
+    }
     NACRE_POINT("batch.part-committed");
   }
-  if (!options.disable_wal) Decider()->Forget(name_);
+  if (!options.disable_wal && all_committed) Decider()->Forget(name_);
   return Status::OK();
 }
 
 Status SharedBatch::Prepare(const WriteOptions& options, Deadline deadline) {
   // Always in the order of the shards, so that batches do not wait for one another in a circle.
   for (const BatchPart& part : *parts_) {
+    // If it fails, it may have been done elsewhere all the same.
+    ++prepared_;
     NACRE_RETURN_IF_ERROR(
         ShardOf(part)->Prepare(name_, options, part.updates, IsDecider(part), deadline));
-    ++prepared_;
   }
   return Status::OK();
 }
@@ -76,10 +85,10 @@ void SharedBatch::Abort() {
 }
 
 Status SharedBatch::Fail(const Status& why, const char* step) {
-  const Status failure = why.WithContext(
-      fmt::format("a batch over several shards failed while {}; opening the keyspace again settles "
-                  "whether it takes place",
-                  step));
+  const Status failure = why.WithContext(fmt::format(
+      "a batch over several shards failed while {}; it is settled later, at the latest when "
+      "the keyspace is opened again, whether it takes place",
+      step));
   for (const BatchPart& part : *parts_) ShardOf(part)->Fail(name_, failure);
   return failure;
 }

@@ -54,7 +54,7 @@ class SharedBatch {
   const ShardedView& view_;
   std::vector<BatchPart>* const parts_;
   const std::string name_;
-  size_t prepared_ = 0;  ///< Parts that are prepared; they come first.
+  size_t prepared_ = 0;  ///< Parts that may be prepared; they come first.
 };
 
 /// Ends the batches that an earlier process left in the shards of `view`, which are all of this

@@ -83,6 +83,8 @@ class RequestServer {
 
   /// Null if it has been closed. Ids are never used twice.
   ServerConnection* Find(uint64_t connection_id);
+  /// Whether the client is connected, as far as this server knows.
+  bool HasLifeline(uint64_t client_id) const { return lifelines_.contains(client_id); }
   /// Answers the request of `connection`, which is closed and destroyed if that fails.
   void Answer(ServerConnection* connection, const Status& status, control::Reply reply);
   /// Ends a connection and whatever depends on it: with a lifeline all that the client has. Does

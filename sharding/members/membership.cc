@@ -33,13 +33,48 @@ const MemberInfo* KeyspaceState::Find(Coordinator::Lease id) const {
   return found == members.end() ? nullptr : &*found;
 }
 
+std::string KeyspacePrefix(const std::string& pool, const std::string& keyspace) {
+  return fmt::format("/nacre/v1/{}/{}/", pool, keyspace);
+}
+
+Status ReadKeyspace(Coordinator* coordinator, const std::string& prefix, Deadline deadline,
+                    KeyspaceState* state, int64_t* leader_changed) {
+  std::vector<Coordinator::Entry> entries;
+  *state = {};
+  *leader_changed = 0;
+  NACRE_RETURN_IF_ERROR(coordinator->Read(prefix, deadline, &entries, &state->revision));
+  for (Coordinator::Entry& entry : entries) {
+    const std::string_view name = std::string_view(entry.key).substr(prefix.size());
+    if (name == "map") {
+      state->map = std::move(entry.value);
+      state->map_changed = entry.changed;
+    } else if (name == "leader") {
+      if (!ParseId(entry.value, &state->leader)) {
+        return Status::Corruption(entry.key + ": '" + entry.value + "' is no member");
+      }
+      *leader_changed = entry.changed;
+    } else if (name.starts_with("members/")) {
+      MemberInfo info;
+      sharding::Member member;
+      if (!ParseId(name.substr(name.find('/') + 1), &info.id) ||
+          !member.ParseFromString(entry.value)) {
+        return Status::Corruption(entry.key + ": is no member");
+      }
+      info.address = member.address();
+      state->members.push_back(std::move(info));
+    }
+  }
+  std::ranges::sort(state->members, {}, &MemberInfo::id);
+  return Status::OK();
+}
+
 Membership::Membership(std::shared_ptr<Coordinator> coordinator, Clock* clock,
                        MembershipOptions options, Changed changed)
     : coordinator_(std::move(coordinator)),
       clock_(clock),
       options_(std::move(options)),
       changed_(std::move(changed)),
-      prefix_(fmt::format("/nacre/v1/{}/{}/", options_.pool, options_.keyspace)),
+      prefix_(KeyspacePrefix(options_.pool, options_.keyspace)),
       state_(std::make_shared<const KeyspaceState>()) {}
 
 Membership::~Membership() { Leave(); }
@@ -128,6 +163,19 @@ Status Membership::ChangeMap(int64_t expected, const std::string& map, Deadline 
   return coordinator_->Commit(changes, deadline, done);
 }
 
+Status Membership::ReadMap(Deadline deadline, std::string* map, int64_t* changed) {
+  std::vector<Coordinator::Entry> entries;
+  int64_t revision = 0;
+  NACRE_RETURN_IF_ERROR(coordinator_->Read(prefix_ + "map", deadline, &entries, &revision));
+  *changed = 0;
+  for (Coordinator::Entry& entry : entries) {
+    if (entry.key != prefix_ + "map") continue;
+    *map = std::move(entry.value);
+    *changed = entry.changed;
+  }
+  return Status::OK();
+}
+
 Status Membership::EndMember(Coordinator::Lease id, Deadline deadline) {
   return coordinator_->EndLease(id, deadline);
 }
@@ -160,32 +208,10 @@ Status Membership::Enter(Deadline deadline) {
 }
 
 Status Membership::Read(Deadline deadline) {
-  std::vector<Coordinator::Entry> entries;
   auto read = std::make_shared<KeyspaceState>();
-  NACRE_RETURN_IF_ERROR(coordinator_->Read(prefix_, deadline, &entries, &read->revision));
   int64_t leader_changed = 0;
-  for (Coordinator::Entry& entry : entries) {
-    const std::string_view name = std::string_view(entry.key).substr(prefix_.size());
-    if (name == "map") {
-      read->map = std::move(entry.value);
-      read->map_changed = entry.changed;
-    } else if (name == "leader") {
-      if (!ParseId(entry.value, &read->leader)) {
-        return Status::Corruption(entry.key + ": '" + entry.value + "' is no member");
-      }
-      leader_changed = entry.changed;
-    } else if (name.starts_with("members/")) {
-      MemberInfo info;
-      sharding::Member member;
-      if (!ParseId(name.substr(name.find('/') + 1), &info.id) ||
-          !member.ParseFromString(entry.value)) {
-        return Status::Corruption(entry.key + ": is no member");
-      }
-      info.address = member.address();
-      read->members.push_back(std::move(info));
-    }
-  }
-  std::ranges::sort(read->members, {}, &MemberInfo::id);
+  NACRE_RETURN_IF_ERROR(
+      ReadKeyspace(coordinator_.get(), prefix_, deadline, read.get(), &leader_changed));
   MutexLock lock(&mutex_);
   state_ = std::move(read);
   leader_changed_ = leader_changed;
@@ -193,7 +219,7 @@ Status Membership::Read(Deadline deadline) {
 }
 
 Status Membership::Stand(Deadline deadline, bool* tried) {
-  *tried = id() != 0 && state()->leader == 0;
+  *tried = id() != 0 && !options_.address.empty() && state()->leader == 0;
   if (!*tried) return Status::OK();
   const std::string key = prefix_ + "leader";
   bool done = false;

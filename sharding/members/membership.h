@@ -20,7 +20,7 @@ namespace nacre {
 /// A process that has a keyspace open, as the others see it.
 struct MemberInfo {
   Coordinator::Lease id = 0;  ///< Its lease; never used twice.
-  std::string address;
+  std::string address;        ///< Empty: it only uses the keyspace.
 };
 
 /// What the coordinator had of a keyspace at one of its revisions. A value.
@@ -34,10 +34,20 @@ struct KeyspaceState {
   const MemberInfo* Find(Coordinator::Lease id) const;
 };
 
+/// What the keys of a keyspace begin with in the coordinator (docs/formats.md).
+std::string KeyspacePrefix(const std::string& pool, const std::string& keyspace);
+
+/// What the coordinator has under such a prefix, without becoming a member. `*leader_changed` is
+/// Coordinator::Entry::changed of the leader's entry; 0: there is none. Fails as the coordinator
+/// does, and by `Corruption` if an entry makes no sense.
+Status ReadKeyspace(Coordinator* coordinator, const std::string& prefix, Deadline deadline,
+                    KeyspaceState* state, int64_t* leader_changed);
+
 struct MembershipOptions {
   std::string keyspace;
   std::string pool = "default";  ///< Tells keyspaces of one name apart in one coordinator.
-  std::string address;           ///< Where the other members reach this process.
+  /// Where the other members reach this process. Empty: it owns no shards, and never leads.
+  std::string address;
   /// A member that does not answer the coordinator for so long is none any more.
   std::chrono::milliseconds lease{2000};
   std::shared_ptr<Logger> log{};  ///< May be null.
@@ -84,6 +94,8 @@ class Membership {
   /// Why the coordinator could not be reached last; OK if it could.
   Status coordinator_status() const EXCLUDES(mutex_);
 
+  /// The map as the coordinator has it now, and KeyspaceState::map_changed of it.
+  Status ReadMap(Deadline deadline, std::string* map, int64_t* changed);
   /// Makes `map` the map, if this member leads and the map is still that of `expected`
   /// (KeyspaceState::map_changed); else `*done` is false. Fails as Coordinator::Commit.
   Status ChangeMap(int64_t expected, const std::string& map, Deadline deadline, bool* done)

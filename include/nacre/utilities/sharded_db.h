@@ -1,5 +1,6 @@
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -20,9 +21,17 @@ struct ShardedOptions : Options {
   /// Where a new keyspace is cut: one shard begins before all keys, and one at each of these, which
   /// ascend in the order of `comparator` (`InvalidArgument`). One that exists keeps its own.
   std::vector<std::string> boundaries;
-  /// What keeps the map of a keyspace that several processes own together. Empty: this process owns
-  /// all shards, and the map lies in the pool. Anything else is `NotSupported` so far.
+  /// What keeps the map of a keyspace that several processes own together, "etcd:HOST:PORT,...".
+  /// Empty: this process owns all shards, and the map lies in the pool. A keyspace that was opened
+  /// with a coordinator once is never opened without one again.
   std::string coordinator;
+  /// With a coordinator: where this process serves its shards to the other members, such as
+  /// "tcp:10.0.0.1:7500" or, on one host, "shm:@". Port 0 takes any. Empty: it owns no shards, and
+  /// only uses the keyspace.
+  std::string member_address;
+  /// A member that the coordinator has not heard from for so long is none any more, and its shards
+  /// go to others. At least a second.
+  std::chrono::milliseconds member_lease{2000};
 };
 
 /// A shard of an open keyspace.
@@ -32,6 +41,19 @@ struct ShardInfo {
   std::string begin;     ///< Its first key may be this one; empty for the first shard.
   std::string end;       ///< Its keys are before this one, if it is not the last shard.
   bool last = false;
+  int64_t owner = 0;   ///< The member that should own it; 0: none, or this process owns them all.
+  uint64_t epoch = 0;  ///< How often its owner was set.
+  bool local = true;   ///< This process serves it.
+};
+
+/// A process that has a keyspace open by a coordinator.
+struct ShardMember {
+  int64_t id = 0;       ///< Never used twice. A member that was cut off comes back under another.
+  std::string address;  ///< Empty: it only uses the keyspace.
+  bool leads = false;
+  bool draining = false;
+  bool self = false;
+  uint64_t shards = 0;  ///< How many shards should be its own.
 };
 
 /// A database that consists of shards: ranges of keys, each of which is a Nacre database with
@@ -74,6 +96,22 @@ class ShardedDB : public DB {
 
   /// The shards, in the order of their keys.
   virtual std::vector<ShardInfo> GetShards() const = 0;
+
+  // ---- With a coordinator; without one these are `NotSupported` ----
+
+  /// The members, in the order of their ids. Fails as the coordinator did last, if it cannot be
+  /// reached; `*members` is what it said before.
+  virtual Status GetMembers(std::vector<ShardMember>* members) const = 0;
+  /// Gives a shard to another member, and returns when that serves it. No table is copied: the
+  /// member closes the shard's database, and the other one opens it. Requests meanwhile wait.
+  /// `InvalidArgument`: there is no such shard, or no such member that serves shards.
+  virtual Status MoveShard(uint32_t shard, int64_t member) = 0;
+  /// From here on, or no more, the member gets no shards, and those that it has go to others one
+  /// after the other.
+  virtual Status DrainMember(int64_t member, bool drain) = 0;
+  /// From here on, or no more, no shard is moved, split or merged unless that is asked for, or its
+  /// member is gone or drained.
+  virtual Status PauseMoves(bool pause) = 0;
 };
 
 /// Deletes the keyspace `name` in the pool of `options`. OK if there is none. `Busy` while a

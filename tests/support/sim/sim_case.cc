@@ -14,8 +14,13 @@
 #include "util/uri.h"
 
 namespace nacre::sim {
-
 namespace {
+
+/// 0 if it is not set.
+uint64_t NumberFromEnvironment(const char* name) {
+  const char* const value = std::getenv(name);
+  return value == nullptr ? 0 : std::stoull(value);
+}
 
 using std::chrono::milliseconds;
 using std::chrono::seconds;
@@ -177,10 +182,13 @@ std::vector<std::string> Tell(const Telling& tell, const ClusterOptions& options
   const auto scenario = [&](Scheduler* scheduler, uint64_t) {
     return tell(scheduler, std::make_unique<Case>(scheduler, options).release());
   };
-  RunSeeds(1, seeds, scenario, {}, [&](const Outcome& outcome) {
+  const uint64_t only = NumberFromEnvironment("NACRE_CASE_SEED");
+  const bool all = NumberFromEnvironment("NACRE_CASE_ALL") != 0;
+  const RunOptions run{.log = only != 0};
+  RunSeeds(only == 0 ? 1 : only, only == 0 ? seeds : 1, scenario, run, [&](const Outcome& outcome) {
     EXPECT_TRUE(outcome.passed) << "seed " << outcome.seed << ": " << outcome.failure;
     summaries.push_back(outcome.summary);
-    return outcome.passed;
+    return outcome.passed || all;
   });
   return summaries;
 }

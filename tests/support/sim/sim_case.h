@@ -80,7 +80,8 @@ struct FollowedDatabase {
 /// is a failure of the test.
 using Telling = std::function<std::string(Scheduler*, Case*)>;
 std::vector<std::string> Tell(const Telling& tell, size_t nodes);
-/// For so many seeds, of such a cluster.
+/// For so many seeds, of such a cluster. NACRE_CASE_SEED names one that is told alone, with its
+/// event log; with NACRE_CASE_ALL=1 a seed that fails does not end the test.
 std::vector<std::string> Tell(const Telling& tell, const ClusterOptions& options, uint64_t seeds);
 
 }  // namespace nacre::sim

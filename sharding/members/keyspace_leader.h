@@ -1,0 +1,94 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "nacre/logger.h"
+#include "nacre/status.h"
+#include "sharding/members/balancer.h"
+#include "sharding/members/membership.h"
+#include "sharding/members/owned_shards.h"
+#include "sharding/remote/member_links.h"
+#include "sharding/shard_map.h"
+#include "util/clock.h"
+#include "util/mutex.h"
+#include "util/threads/executor.h"
+#include "util/threads/task_threads.h"
+
+namespace nacre {
+
+/// What a member does while it leads: it makes the keyspace, and changes its map.
+///
+/// Thread safety: Round from one thread at a time; all else from many.
+class KeyspaceLeader {
+ public:
+  struct Context {
+    Membership* membership;
+    MemberLinks* links;
+    OwnedShards* owned;
+    TaskThreads* threads;
+    const Comparator* comparator;
+    std::string keyspace;
+    Clock* clock;
+    std::shared_ptr<Logger> log;
+    /// Makes the keyspace in the pool, or reads what is there.
+    std::function<Status(ShardMap* map)> make;
+  };
+
+  explicit KeyspaceLeader(Context context);
+
+  /// Looks at all there is once, and decides. Nothing if this member does not lead.
+  Status Round() EXCLUDES(mutex_);
+
+  /// What is asked for. `TryAgain` if this member does not lead.
+  Status Move(uint32_t shard, int64_t member, const std::string& reason) EXCLUDES(mutex_);
+  Status Drain(int64_t member, bool drain);
+  Status Pause(bool pause);
+
+ private:
+  /// How often a shard's operations were counted, and when.
+  struct Count {
+    int64_t owner = 0;
+    uint64_t operations = 0;
+    uint64_t nanos = 0;
+  };
+
+  Status MakeMap();
+  /// Reads the map, has `change` change it, and writes it, until nothing has come between. A
+  /// failure of `change` is answered, and changes nothing.
+  Status Change(const std::function<Status(ShardMap* map)>& change);
+  Status Parse(const std::string& bytes, ShardMap* map) const {
+    return ShardMap::Parse(bytes, context_.comparator, map);
+  }
+  void LookAtLoads(const KeyspaceState& state, const ShardMap& map);
+  Status LoadsOf(int64_t member, sharding::ControlReply* reply) const;
+  /// Counts a move as under way, unless one of the shard is. MoveNow ends it.
+  bool BeginMove(uint32_t shard) EXCLUDES(mutex_);
+  Status MoveNow(uint32_t shard, int64_t member, const std::string& reason) EXCLUDES(mutex_);
+  Status TryMove(uint32_t shard, int64_t member, const std::string& reason);
+  Status PrepareToMove(uint32_t shard, int64_t owner) const;
+  void CarryOut(const std::vector<Balancer::Decision>& decisions) EXCLUDES(mutex_);
+  Status Assign(const std::vector<Balancer::Decision>& decisions);
+  /// Members that came back under another id keep what they had.
+  void GiveBack(const KeyspaceState& state, const ShardMap& map);
+
+  const Context context_;
+
+  // Used by the thread that calls Round.
+  Balancer balancer_;
+  std::map<uint32_t, Count> counts_;
+  std::map<uint32_t, ShardLoad> loads_;
+  std::map<int64_t, std::string> addresses_;  ///< Those of members of now and before.
+  uint64_t looked_nanos_ = 0;
+
+  Mutex mutex_;
+  std::set<uint32_t> under_way_ GUARDED_BY(mutex_);
+  const std::unique_ptr<Executor> executor_;  ///< Ends first.
+};
+
+}  // namespace nacre

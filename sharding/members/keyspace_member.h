@@ -1,0 +1,124 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "nacre/status.h"
+#include "nacre/utilities/sharded_db.h"
+#include "sharding/local_owner.h"
+#include "sharding/members/batch_settler.h"
+#include "sharding/members/keyspace_leader.h"
+#include "sharding/members/membership.h"
+#include "sharding/members/owned_shards.h"
+#include "sharding/remote/member_links.h"
+#include "sharding/remote/remote_owner.h"
+#include "sharding/remote/served_shards.h"
+#include "sharding/remote/shard_server.h"
+#include "sharding/shard_opener.h"
+#include "sharding/sharded_view.h"
+#include "util/clock.h"
+#include "util/mutex.h"
+#include "util/threads/executor.h"
+#include "util/threads/task_threads.h"
+#include "util/threads/thread.h"
+
+namespace nacre {
+
+/// This process as a member of a keyspace that several processes own: it follows what the
+/// coordinator says, has the shards that are its own open, serves them to the others, and publishes
+/// views of all of them.
+///
+/// One thread follows. Whatever may wait is done by others, so that it is not held up.
+///
+/// Thread safety: Close from one thread; all else from many.
+class KeyspaceMember final : private ServedShards {
+ public:
+  struct Context {
+    const ShardOpener* opener;
+    std::shared_ptr<LocalOwner> owner;
+    std::shared_ptr<ShardedViews> views;
+    TaskThreads* threads;
+    Clock* clock;
+    /// Makes the keyspace in the pool, or reads what is there.
+    std::function<Status(ShardMap* map)> make;
+  };
+
+  /// Returns once the map is known, and the shards that are this member's are open. All in
+  /// `context` outlives it.
+  static Status Open(Context context, std::unique_ptr<KeyspaceMember>* member);
+  /// As Close.
+  ~KeyspaceMember() override;
+
+  /// Closes the shards, and leaves. Operations on views find no shards here any more.
+  Status Close() EXCLUDES(mutex_);
+
+  Status GetMembers(std::vector<ShardMember>* members) const;
+  /// Has the leader do it. Fails as that does; `TimedOut` if none can be reached for as long as an
+  /// operation may take.
+  Status AskLeader(const sharding::ControlRequest& request);
+
+ private:
+  explicit KeyspaceMember(Context context);
+
+  Status Start();
+  Status AwaitOpen() EXCLUDES(mutex_);
+  Status Lead(const sharding::ControlRequest& request);
+
+  // ---- The thread that follows ----
+  void Follow() EXCLUDES(mutex_);
+  void Round() EXCLUDES(mutex_);
+  void TakeState(const KeyspaceState& state);
+  void Publish();
+  std::shared_ptr<Shard> ShardOf(size_t index);
+  void LookAfterMembers(const KeyspaceState& state) EXCLUDES(mutex_);
+  void LookAfter(int64_t member) EXCLUDES(mutex_);
+  /// Has `work` done by another thread, unless that is being done.
+  void Once(int64_t what, std::function<void()> work) EXCLUDES(mutex_);
+  void Wake() EXCLUDES(mutex_);
+
+  const ShardedOptions& options() const { return context_.opener->options(); }
+
+  // ServedShards.
+  int64_t member() const override { return context_.owner->id(); }
+  std::shared_ptr<LocalShard> Find(uint32_t shard) const override { return owned_->Find(shard); }
+  const std::shared_ptr<LocalOwner>& owner() const override { return context_.owner; }
+  Status Control(const sharding::ControlRequest& request, sharding::ControlReply* reply) override;
+  void Orphaned(uint32_t shard, const std::string& batch) override;
+
+  const Context context_;
+  const std::shared_ptr<MemberLinks> links_;
+  std::unique_ptr<ShardServer> server_;
+  std::unique_ptr<Membership> membership_;
+  std::unique_ptr<OwnedShards> owned_;
+  std::unique_ptr<KeyspaceLeader> leader_;
+  std::unique_ptr<BatchSettler> settler_;
+
+  // The thread's.
+  std::optional<ShardMap> map_;
+  int64_t map_changed_ = 0;
+  int64_t revision_ = 0;
+  std::map<int64_t, std::shared_ptr<RemoteOwner>> owners_;
+
+  mutable Mutex mutex_;
+  CondVar wake_{&mutex_};
+  CondVar progress_{&mutex_};
+  bool leaving_ GUARDED_BY(mutex_) = false;
+  bool woken_ GUARDED_BY(mutex_) = false;
+  bool served_changed_ GUARDED_BY(mutex_) = false;
+  std::set<int64_t> busy_ GUARDED_BY(mutex_);  ///< What other threads do: see Once.
+  std::set<int64_t> ended_members_ GUARDED_BY(mutex_);
+  Status leader_status_ GUARDED_BY(mutex_);
+  Status map_status_ GUARDED_BY(mutex_);
+  std::unique_ptr<Executor> executor_;
+  Thread thread_;
+  bool closed_ = false;
+  Status close_status_;
+};
+
+}  // namespace nacre

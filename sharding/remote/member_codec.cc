@@ -1,0 +1,41 @@
+#include "sharding/remote/member_codec.h"
+
+namespace nacre {
+
+void SetStatus(const Status& status, sharding::MemberReply* reply) {
+  reply->set_code(static_cast<uint32_t>(status.code()));
+  const std::string_view message = status.message();
+  reply->set_message(message.data(), message.size());
+}
+
+Status GetStatus(const sharding::MemberReply& reply) {
+  if (reply.moved()) return Status::Fenced(reply.message());
+  return Status::FromCode(static_cast<int>(reply.code()), reply.message());
+}
+
+void EncodeOptions(const WriteOptions& options, sharding::WriteFlags* flags) {
+  flags->set_sync(options.sync);
+  flags->set_disable_wal(options.disable_wal);
+  flags->set_no_slowdown(options.no_slowdown);
+}
+
+WriteOptions DecodeOptions(const sharding::WriteFlags& flags) {
+  WriteOptions options;
+  options.sync = flags.sync();
+  options.disable_wal = flags.disable_wal();
+  options.no_slowdown = flags.no_slowdown();
+  return options;
+}
+
+void EncodeOptions(const ReadOptions& options, uint64_t snapshot, sharding::ReadFlags* flags) {
+  flags->set_snapshot(snapshot);
+  flags->set_no_verify_checksums(!options.verify_checksums);
+}
+
+ReadOptions DecodeOptions(const sharding::ReadFlags& flags) {
+  ReadOptions options;
+  options.verify_checksums = !flags.no_verify_checksums();
+  return options;
+}
+
+}  // namespace nacre

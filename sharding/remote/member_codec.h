@@ -1,0 +1,25 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "nacre/options.h"
+#include "nacre/status.h"
+#include "sharding/remote/member_request.pb.h"
+
+namespace nacre {
+
+// What members send one another, as values of this process.
+
+void SetStatus(const Status& status, sharding::MemberReply* reply);
+/// What the operation came to there. `Fenced` if the shard has moved.
+Status GetStatus(const sharding::MemberReply& reply);
+
+void EncodeOptions(const WriteOptions& options, sharding::WriteFlags* flags);
+WriteOptions DecodeOptions(const sharding::WriteFlags& flags);
+
+/// Bounds and snapshots have fields of their own.
+void EncodeOptions(const ReadOptions& options, uint64_t snapshot, sharding::ReadFlags* flags);
+ReadOptions DecodeOptions(const sharding::ReadFlags& flags);
+
+}  // namespace nacre

@@ -1,0 +1,191 @@
+#include "sharding/remote/member_links.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "util/exceptions.h"
+
+namespace nacre {
+namespace {
+
+using pool::PeerConnection;
+using std::chrono::milliseconds;
+using std::chrono::nanoseconds;
+
+/// Operations that meet a member that is gone learn of it within this time.
+constexpr milliseconds kConnectTimeout(500);
+/// So long a member that could not be reached is not tried again: each thread would.
+constexpr milliseconds kRetryPause(20);
+/// How often a call that sleeps looks whether there still is such a member.
+constexpr milliseconds kSleepPeriod(100);
+
+Status Gone(MemberLinks::Member member) {
+  return Status::Unavailable(fmt::format("there is no member {}", member));
+}
+
+Status Encode(MemberLinks::Member member, sharding::MemberRequest* request, std::string* bytes) {
+  request->set_member(member);
+  if (request->SerializeToString(bytes)) return Status::OK();
+  return Status::InvalidArgument("a request to a member is too large");
+}
+
+Status Decode(MemberLinks::Member member, const std::string& bytes, sharding::MemberReply* reply) {
+  if (reply->ParseFromString(bytes)) return Status::OK();
+  return Status::Corruption(fmt::format("member {}: what it answers is no reply", member));
+}
+
+}  // namespace
+
+void MemberLinks::SetMembers(const std::map<Member, std::string>& addresses) {
+  // Their connections are ended without the mutex.
+  std::vector<Link> gone;
+  MutexLock lock(&mutex_);
+  for (auto it = links_.begin(); it != links_.end();) {
+    if (addresses.contains(it->first)) {
+      ++it;
+      continue;
+    }
+    gone.push_back(std::move(it->second));
+    it = links_.erase(it);
+  }
+  for (const auto& [member, address] : addresses) links_[member].address = address;
+  connected_.SignalAll();
+}
+
+// ---- Requests -----------------------------------------------------------------------------------
+
+Status MemberLinks::Call(Member member, sharding::MemberRequest* request, Deadline deadline,
+                         sharding::MemberReply* reply, bool* sent) {
+  *sent = false;
+  reply->Clear();
+  std::shared_ptr<PeerConnection> connection;
+  NACRE_RETURN_IF_ERROR(Connect(member, deadline, &connection));
+  std::string bytes;
+  NACRE_RETURN_IF_ERROR(Encode(member, request, &bytes));
+  std::string answer;
+  NACRE_RETURN_IF_ERROR(connection->Call(bytes, deadline, &answer, sent));
+  return Decode(member, answer, reply);
+}
+
+Status MemberLinks::CallAndSleep(Member member, sharding::MemberRequest* request,
+                                 sharding::MemberReply* reply, bool* sent) {
+  *sent = false;
+  reply->Clear();
+  std::shared_ptr<PeerConnection> connection;
+  NACRE_RETURN_IF_ERROR(Connect(member, Deadline::After(clock_, kConnectTimeout), &connection));
+  std::string bytes;
+  NACRE_RETURN_IF_ERROR(Encode(member, request, &bytes));
+  const auto still_wanted = [&]() -> Status {
+    if (connection->ended()) {
+      return Status::Unavailable(connection->address() + ": connection lost");
+    }
+    MutexLock lock(&mutex_);
+    return links_.contains(member) ? Status::OK() : Gone(member);
+  };
+  std::string answer;
+  NACRE_RETURN_IF_ERROR(connection->CallAndSleep(bytes, kSleepPeriod, still_wanted, &answer, sent));
+  return Decode(member, answer, reply);
+}
+
+// ---- Connections --------------------------------------------------------------------------------
+
+Status MemberLinks::Watch(Member member, Deadline deadline) {
+  std::shared_ptr<PeerConnection> connection;
+  return Connect(member, deadline, &connection);
+}
+
+bool MemberLinks::Stands(Member member) {
+  MutexLock lock(&mutex_);
+  const auto found = links_.find(member);
+  return found != links_.end() && found->second.connection != nullptr &&
+         !found->second.connection->ended();
+}
+
+bool MemberLinks::HasHungUp(Member member) {
+  MutexLock lock(&mutex_);
+  const auto found = links_.find(member);
+  if (found == links_.end()) return false;
+  const Link& link = found->second;
+  return link.hung_up || (link.connection != nullptr && link.connection->hung_up());
+}
+
+Status MemberLinks::Connect(Member member, Deadline deadline,
+                            std::shared_ptr<PeerConnection>* connection) {
+  std::shared_ptr<PeerConnection> ended;  // Destroyed without the mutex.
+  rdma::Device* device = nullptr;
+  std::string address;
+  {
+    MutexLock lock(&mutex_);
+    for (;;) {
+      const auto found = links_.find(member);
+      if (found == links_.end()) return Gone(member);
+      Link& link = found->second;
+      if (link.connection != nullptr) {
+        if (!link.connection->ended()) {
+          *connection = link.connection;
+          return Status::OK();
+        }
+        link.hung_up = link.connection->hung_up();
+        ended = std::move(link.connection);
+      }
+      const nanoseconds left = deadline.Remaining();
+      if (left <= nanoseconds::zero()) {
+        return Status::Unavailable(fmt::format("member {} is not connected in time", member));
+      }
+      if (!link.connecting) {
+        if (!link.failure.ok() && clock_->NowNanos() < link.retry_nanos) return link.failure;
+        NACRE_RETURN_IF_ERROR(DeviceFor(link.address, &device));
+        link.connecting = true;
+        address = link.address;
+        break;
+      }
+      connected_.WaitFor(left);
+    }
+  }
+  ended.reset();
+  return Reach(member, device, address, deadline, connection);
+}
+
+Status MemberLinks::Reach(Member member, rdma::Device* device, const std::string& address,
+                          Deadline deadline, std::shared_ptr<PeerConnection>* connection) {
+  const nanoseconds patience = std::min<nanoseconds>(deadline.Remaining(), kConnectTimeout);
+  std::unique_ptr<PeerConnection> made;
+  Status status = CatchAll([&] {
+    return PeerConnection::Connect(device, clock_, address, Deadline::After(clock_, patience),
+                                   &made);
+  });
+  if (!status.ok()) status = Status::Unavailable(status.message());
+  std::shared_ptr<PeerConnection> shared = std::move(made);
+  MutexLock lock(&mutex_);
+  const auto found = links_.find(member);
+  if (found == links_.end()) return Gone(member);
+  Link& link = found->second;
+  link.connecting = false;
+  link.failure = status;
+  if (status.ok()) {
+    link.hung_up = false;
+    std::swap(link.connection, shared);
+    *connection = link.connection;
+  } else {
+    link.retry_nanos = clock_->NowNanos() + static_cast<uint64_t>(nanoseconds(kRetryPause).count());
+  }
+  connected_.SignalAll();
+  return status;
+}
+
+Status MemberLinks::DeviceFor(const std::string& address, rdma::Device** device) {
+  const size_t colon = address.find(':');
+  if (colon == std::string::npos) {
+    return Status::InvalidArgument("'" + address + "' is no address of a member");
+  }
+  std::unique_ptr<rdma::Device>& opened = devices_[address.substr(0, colon)];
+  if (opened == nullptr) {
+    NACRE_RETURN_IF_ERROR(rdma::OpenDevice(address.substr(0, colon), {}, clock_, &opened));
+  }
+  *device = opened.get();
+  return Status::OK();
+}
+
+}  // namespace nacre

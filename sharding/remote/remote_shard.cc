@@ -1,0 +1,112 @@
+#include "sharding/remote/remote_shard.h"
+
+#include <utility>
+
+#include "sharding/remote/member_codec.h"
+#include "sharding/remote/remote_db.h"
+#include "util/planted_bug.h"
+
+namespace nacre {
+namespace {
+
+using Unanswered = RemoteOwner::Unanswered;
+
+sharding::MemberRequest RequestOf(uint32_t shard, const std::string& batch,
+                                  sharding::BatchRequest::Step step) {
+  sharding::MemberRequest request;
+  request.set_shard(shard);
+  request.mutable_batch()->set_step(step);
+  request.mutable_batch()->set_batch(batch);
+  return request;
+}
+
+}  // namespace
+
+RemoteShard::RemoteShard(uint32_t id, std::string database,
+                         const std::vector<ShardMap::Family>& families,
+                         const Comparator* comparator, std::shared_ptr<RemoteOwner> owner)
+    : Shard(id, nullptr),
+      owner_(std::move(owner)),
+      db_(std::make_unique<RemoteDB>(id, std::move(database), families, comparator, owner_)) {}
+
+RemoteShard::~RemoteShard() = default;
+
+DB* RemoteShard::db() const { return db_.get(); }
+
+ColumnFamilyHandle* RemoteShard::Handle(uint32_t family) const { return db_->Handle(family); }
+
+Status RemoteShard::Prepare(const std::string& batch, const WriteOptions& options,
+                            const WriteBatch& part, bool decides, Deadline deadline) {
+  auto request = RequestOf(id(), batch, sharding::BatchRequest::PREPARE);
+  sharding::BatchRequest* const body = request.mutable_batch();
+  body->set_updates(part.Data());
+  EncodeOptions(options, body->mutable_flags());
+  body->set_decides(decides);
+  body->set_patience_micros(RemoteOwner::PatienceMicros(deadline));
+  sharding::MemberReply reply;
+  // If no answer comes, it may be prepared there all the same: the caller aborts it in any case.
+  return owner_->Call(&request, deadline, Unanswered::kRetry, &reply);
+}
+
+Status RemoteShard::BeginCommit(const std::string& batch, Deadline deadline) {
+  auto request = RequestOf(id(), batch, sharding::BatchRequest::BEGIN_COMMIT);
+  request.mutable_batch()->set_patience_micros(RemoteOwner::PatienceMicros(deadline));
+  sharding::MemberReply reply;
+  return owner_->Call(&request, deadline, Unanswered::kRetry, &reply);
+}
+
+Status RemoteShard::Decide(const std::string& batch, bool* refused) {
+  auto request = RequestOf(id(), batch, sharding::BatchRequest::DECIDE);
+  sharding::MemberReply reply;
+  bool answered = false;
+  Status status =
+      owner_->Call(&request, owner_->OperationDeadline(), Unanswered::kOpen, &reply, &answered);
+  *refused = answered ? reply.batch().refused()
+                      : status.IsFenced() || NACRE_PLANTED_BUG("batch.unanswered-is-refused");
+  // `Fenced` would have it tried again.
+  if (status.IsFenced() && !*refused) return Status::TimedOut(status.message());
+  return status;
+}
+
+Status RemoteShard::Commit(const std::string& batch) {
+  auto request = RequestOf(id(), batch, sharding::BatchRequest::COMMIT);
+  sharding::MemberReply reply;
+  return owner_->Call(&request, owner_->OperationDeadline(), Unanswered::kRetry, &reply);
+}
+
+void RemoteShard::Abort(const std::string& batch) {
+  auto request = RequestOf(id(), batch, sharding::BatchRequest::ABORT);
+  sharding::MemberReply reply;
+  owner_->Call(&request, owner_->OperationDeadline(), Unanswered::kRetry, &reply).IgnoreError();
+}
+
+Status RemoteShard::Settle(const std::string& batch, bool* decided) {
+  auto request = RequestOf(id(), batch, sharding::BatchRequest::SETTLE);
+  sharding::MemberReply reply;
+  NACRE_RETURN_IF_ERROR(
+      owner_->Call(&request, owner_->OperationDeadline(), Unanswered::kRetry, &reply));
+  *decided = reply.batch().decided();
+  return Status::OK();
+}
+
+void RemoteShard::Forget(const std::string& batch) {
+  auto request = RequestOf(id(), batch, sharding::BatchRequest::FORGET);
+  sharding::MemberReply reply;
+  owner_->Call(&request, owner_->OperationDeadline(), Unanswered::kRetry, &reply).IgnoreError();
+}
+
+void RemoteShard::LeaveToOwner(const std::string& batch) {
+  auto request = RequestOf(id(), batch, sharding::BatchRequest::LEAVE);
+  sharding::MemberReply reply;
+  owner_->Call(&request, owner_->OperationDeadline(), Unanswered::kRetry, &reply).IgnoreError();
+}
+
+void RemoteShard::Fail(const std::string& batch, const Status& why) {
+  auto request = RequestOf(id(), batch, sharding::BatchRequest::FAIL);
+  request.mutable_batch()->set_code(static_cast<uint32_t>(why.code()));
+  request.mutable_batch()->set_message(std::string(why.message()));
+  sharding::MemberReply reply;
+  owner_->Call(&request, owner_->OperationDeadline(), Unanswered::kRetry, &reply).IgnoreError();
+}
+
+}  // namespace nacre

@@ -1,0 +1,211 @@
+#include "sharding/shard_opener.h"
+
+#include <algorithm>
+#include <set>
+#include <utility>
+
+#include "db/db_impl.h"
+#include "util/clock.h"
+#include "util/exceptions.h"
+#include "util/named_point.h"
+#include "util/threads/thread.h"
+
+namespace nacre {
+namespace {
+
+/// How often the keyspace was opened, which each opening writes.
+constexpr char kOpeningsKey[] = "openings";
+
+/// The map takes a few kilobytes and no work. It shares what it can with the shards.
+Options MapOptions(const ShardedOptions& options) {
+  Options of_map{DBOptions(options), ColumnFamilyOptions()};
+  of_map.comparator = BytewiseComparator();
+  of_map.write_buffer_size = 64 << 10;
+  of_map.listeners.clear();
+  of_map.statistics.reset();
+  of_map.record_cache_size = 0;
+  of_map.create_missing_column_families = false;
+  return of_map;
+}
+
+/// `InvalidArgument` if a database would be taken for a shard of a new keyspace.
+Status CheckNamesAreFree(const Options& options, const std::string& keyspace) {
+  std::vector<std::string> databases;
+  NACRE_RETURN_IF_ERROR(ListDBs(options, &databases));
+  for (const std::string& database : databases) {
+    if (!ShardMap::IsShardOf(database, keyspace)) continue;
+    return Status::InvalidArgument("keyspace " + keyspace + ": there is a database " + database +
+                                   ", which would be taken for one of its shards");
+  }
+  return Status::OK();
+}
+
+}  // namespace
+
+ShardOpener::ShardOpener(const ShardedOptions& options, std::string name,
+                         std::vector<ColumnFamilyDescriptor> families,
+                         std::shared_ptr<LocalOwner> owner)
+    : options_(options),
+      name_(std::move(name)),
+      families_(std::move(families)),
+      owner_(std::move(owner)) {}
+
+// ---- The map ------------------------------------------------------------------------------------
+
+Status ShardOpener::OpenMap(ShardMap* map) {
+  const std::string database = ShardMap::DatabaseOfMap(name_);
+  std::vector<std::string> databases;
+  NACRE_RETURN_IF_ERROR(ListDBs(options_, &databases));
+  if (std::ranges::find(databases, database) == databases.end()) {
+    NACRE_RETURN_IF_ERROR(CheckNamesAreFree(options_, name_));
+  }
+  NACRE_RETURN_IF_ERROR(DB::Open(MapOptions(options_), database, &map_db_));
+  std::string bytes;
+  Status status = map_db_->Get({}, ShardMap::kKey, &bytes);
+  const bool is_new = status.IsNotFound();
+  if (!is_new) {
+    NACRE_RETURN_IF_ERROR(status);
+    NACRE_RETURN_IF_ERROR(ShardMap::Parse(bytes, options_.comparator, map).WithContext(database));
+  }
+  if (is_new || map->being_made()) {
+    // Or an earlier process died while it made the shards, which nothing was written to.
+    if (!is_new) {
+      for (const ShardMap::Shard& shard : map->shards()) {
+        NACRE_RETURN_IF_ERROR(DestroyDB(ShardMap::DatabaseOf(name_, shard.id), options_));
+      }
+    }
+    NACRE_RETURN_IF_ERROR(MakeShards(map));
+  }
+  return Status::OK();
+}
+
+Status ShardOpener::CountOpening(uint64_t* opening) {
+  std::string bytes;
+  const Status status = map_db_->Get({}, kOpeningsKey, &bytes);
+  if (!status.ok() && !status.IsNotFound()) return status;
+  *opening = status.ok() ? std::stoull(bytes) + 1 : 1;
+  WriteOptions durable;
+  durable.sync = true;
+  return map_db_->Put(durable, kOpeningsKey, std::to_string(*opening));
+}
+
+Status ShardOpener::CloseMap() { return map_db_ == nullptr ? Status::OK() : map_db_->Close(); }
+
+Status ShardOpener::MakeShards(ShardMap* map) {
+  NACRE_RETURN_IF_ERROR(ShardMap::Make(options_.comparator, options_.boundaries, map));
+  // From here on databases of these names are this keyspace's.
+  NACRE_RETURN_IF_ERROR(CheckNamesAreFree(options_, name_));
+  NACRE_RETURN_IF_ERROR(SaveMap(*map));
+  NACRE_POINT("keyspace.map-begun");
+  Options create = options_;
+  create.create_if_missing = true;
+  create.error_if_exists = true;
+  std::vector<Status> statuses(map->size());
+  RunTogether("nacre-shards", map->size(), [&](size_t index) {
+    statuses[index] = CatchAll([&]() -> Status {
+      const std::string database = ShardMap::DatabaseOf(name_, map->shards()[index].id);
+      std::unique_ptr<DB> db;
+      NACRE_RETURN_IF_ERROR(DB::Open(create, database, &db));
+      // Now, so that families that are made later have the same ids in all shards.
+      LocalShard shard(map->shards()[index].id, {}, std::move(db), ContextOfShards());
+      NACRE_RETURN_IF_ERROR(shard.batches()->MakeFamily());
+      return shard.Close();
+    });
+  });
+  for (const Status& status : statuses) NACRE_RETURN_IF_ERROR(status);
+  NACRE_POINT("keyspace.shards-made");
+  map->SetMade();
+  return SaveMap(*map);
+}
+
+Status ShardOpener::SaveMap(const ShardMap& map) {
+  WriteOptions durable;
+  durable.sync = true;
+  NACRE_RETURN_IF_ERROR(map_db_->Put(durable, ShardMap::kKey, map.Serialize()));
+  // An embedded pool has no log.
+  return map_db_->Flush({});
+}
+
+// ---- Shards -------------------------------------------------------------------------------------
+
+LocalShard::Context ShardOpener::ContextOfShards() const {
+  return {.comparator = options_.comparator,
+          .clock = Clock::System(),
+          .operation_timeout = options_.operation_timeout,
+          .owner = owner_,
+          .may_move = !options_.coordinator.empty()};
+}
+
+const ColumnFamilyDescriptor* ShardOpener::Find(const std::string& family) const {
+  const auto found = std::ranges::find(families_, family, &ColumnFamilyDescriptor::name);
+  return found == families_.end() ? nullptr : &*found;
+}
+
+Status ShardOpener::CheckFamilies(const ShardMap& map) const {
+  const bool may_miss = options_.create_missing_column_families;
+  std::set<std::string> named;
+  for (const ColumnFamilyDescriptor& family : families_) {
+    if (!named.insert(family.name).second) {
+      return Status::InvalidArgument("column family " + family.name + " is named twice");
+    }
+    if (!may_miss && !map.HasFamily(family.name)) {
+      return Status::InvalidArgument("Column family not found: " + family.name);
+    }
+  }
+  std::string missing;
+  for (const ShardMap::Family& family : map.families()) {
+    if (!named.contains(family.name)) missing += (missing.empty() ? "" : ", ") + family.name;
+  }
+  return missing.empty() ? Status::OK()
+                         : Status::InvalidArgument("Column families not opened: " + missing);
+}
+
+Status ShardOpener::OpenShard(const ShardMap& map, size_t index,
+                              std::shared_ptr<LocalShard>* shard) const {
+  const ShardMap::Shard& record = map.shards()[index];
+  const std::string database = ShardMap::DatabaseOf(name_, record.id);
+  DBOptions existing = options_;
+  existing.create_if_missing = false;
+  existing.error_if_exists = false;
+  existing.create_missing_column_families = false;
+  // The coordinator has given it to this member. It is not asked again.
+  existing.take_over = options_.take_over || ContextOfShards().may_move;
+  std::vector<std::string> there;
+  NACRE_RETURN_IF_ERROR(DB::ListColumnFamilies(existing, database, &there));
+  // Those of the keyspace, in the order of the map, behind the default one; then what a process
+  // left that died while it made or dropped families.
+  std::vector<ColumnFamilyDescriptor> opened = {
+      ColumnFamilyDescriptor(kDefaultColumnFamilyName, options_)};
+  for (const ShardMap::Family& family : map.families()) {
+    opened.push_back(*Find(family.name));
+  }
+  const size_t known = opened.size();
+  for (const std::string& name : there) {
+    if (std::none_of(opened.begin(), opened.end(),
+                     [&](const auto& each) { return each.name == name; })) {
+      opened.emplace_back(name, options_);
+    }
+  }
+  std::vector<ColumnFamilyHandle*> all;
+  std::unique_ptr<DB> db;
+  NACRE_RETURN_IF_ERROR(DB::Open(existing, database, opened, &all, &db));
+  std::vector<std::unique_ptr<ColumnFamilyHandle>> owned(all.begin(), all.end());
+  const bool last = index + 1 == map.size();
+  const auto made = std::make_shared<LocalShard>(
+      record.id,
+      LocalShard::Bounds{.begin = record.begin,
+                         .end = last ? std::string() : map.shards()[index + 1].begin,
+                         .last = last},
+      std::move(db), ContextOfShards());
+  for (size_t i = known; i < owned.size(); ++i) {
+    NACRE_RETURN_IF_ERROR(made->db()->DropColumnFamily(owned[i].get()));
+  }
+  for (size_t i = 1; i < known; ++i) {
+    made->AddFamily(map.families()[i - 1].id, std::move(owned[i]));
+  }
+  NACRE_RETURN_IF_ERROR(made->batches()->Open());
+  *shard = made;
+  return Status::OK();
+}
+
+}  // namespace nacre

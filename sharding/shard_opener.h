@@ -1,0 +1,60 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "nacre/utilities/sharded_db.h"
+#include "sharding/local_owner.h"
+#include "sharding/local_shard.h"
+#include "sharding/shard_map.h"
+
+namespace nacre {
+
+/// The databases of a keyspace: the one that has the map, and one for each shard.
+///
+/// Thread safety: OpenShard may be called from many threads at once, all else by one at a time.
+class ShardOpener {
+ public:
+  /// `families` are those that the keyspace is opened with, the default one among them. All of
+  /// `options` have a pool. Shards that it opens belong to `owner`, and may move from one process
+  /// to another if `options` have a coordinator.
+  ShardOpener(const ShardedOptions& options, std::string name,
+              std::vector<ColumnFamilyDescriptor> families, std::shared_ptr<LocalOwner> owner);
+
+  const ShardedOptions& options() const { return options_; }
+  const std::string& name() const { return name_; }
+
+  /// Opens the database that has the map, which makes this process the owner of the keyspace, and
+  /// reads the map. Makes the keyspace if there is none (`Options::create_if_missing`).
+  Status OpenMap(ShardMap* map);
+  /// Returns when it is durable.
+  Status SaveMap(const ShardMap& map);
+  /// How often the keyspace was opened, this time included.
+  Status CountOpening(uint64_t* opening);
+  Status CloseMap();
+
+  /// OK if the families named are those that `map` has; with
+  /// `DBOptions::create_missing_column_families`, or more.
+  Status CheckFamilies(const ShardMap& map) const;
+  /// Null if it was not named.
+  const ColumnFamilyDescriptor* Find(const std::string& family) const;
+  const std::vector<ColumnFamilyDescriptor>& families() const { return families_; }
+
+  /// Opens the database of a shard. What an earlier process left of batches is not settled.
+  Status OpenShard(const ShardMap& map, size_t index, std::shared_ptr<LocalShard>* shard) const;
+
+ private:
+  LocalShard::Context ContextOfShards() const;
+  Status MakeShards(ShardMap* map);
+
+  const ShardedOptions options_;
+  const std::string name_;
+  const std::vector<ColumnFamilyDescriptor> families_;
+  const std::shared_ptr<LocalOwner> owner_;
+  std::unique_ptr<DB> map_db_;
+};
+
+}  // namespace nacre

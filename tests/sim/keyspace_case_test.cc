@@ -1,0 +1,148 @@
+// Goal: a keyspace whose shards several processes own is one database to all of them, whatever
+// happens to its members, its coordinator and its nodes.
+// Method: some simulated processes over a simulated coordinator, each of which writes and reads
+// (SharedKeyspace), while shards move, and members die, freeze, are drained, leave and join.
+// For several seeds each.
+
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "tests/support/sim/sim_case.h"
+#include "tests/support/sim/sim_keyspace.h"
+#include "tests/support/sim/sim_run.h"
+
+namespace nacre::sim {
+namespace {
+
+using std::chrono::milliseconds;
+using Member = SharedKeyspace::Member;
+
+constexpr ClusterOptions kCluster{.nodes = 4, .region_bytes = 64 << 20};
+constexpr uint64_t kSeeds = 20;
+
+SharedKeyspace* NewKeyspace(Scheduler* scheduler, Case* c) {
+  return std::make_unique<SharedKeyspace>(scheduler, c, /*shards=*/4, /*groups=*/3).release();
+}
+
+/// Moves a shard to one of the members that serve, by another one.
+void MoveOne(Scheduler* scheduler, Case* c, SharedKeyspace* keyspace) {
+  const std::vector<Member*> open = keyspace->Open();
+  Member* const asks = open[scheduler->Uniform(open.size())];
+  const int64_t to = keyspace->IdOf(open[scheduler->Uniform(open.size())]);
+  const auto shard = static_cast<uint32_t>(scheduler->Uniform(keyspace->shards()));
+  c->In(asks->process, [&] {
+    const Status status = asks->db->MoveShard(shard, to);
+    c->Expect(status.ok() || status.IsBusy() || status.IsAborted() || status.IsTimedOut(),
+              "MoveShard: " + status.ToString());
+  });
+}
+
+TEST(KeyspaceCaseTest, AllMembersReadAndWriteAllShardsWhileTheseMove) {
+  Tell(
+      [](Scheduler* scheduler, Case* c) {
+        SharedKeyspace* const keyspace = NewKeyspace(scheduler, c);
+        for (int i = 0; i < 3; ++i) keyspace->Join();
+        keyspace->Begin();
+        for (int move = 0; move < 4; ++move) {
+          keyspace->Sleep(milliseconds(20 + scheduler->Uniform(50)));
+          MoveOne(scheduler, c, keyspace);
+        }
+        keyspace->Rest();
+        keyspace->Check();
+        c->Expect(keyspace->written() > 0, "nothing was written");
+        return std::to_string(keyspace->written());
+      },
+      kCluster, kSeeds);
+}
+
+TEST(KeyspaceCaseTest, ShardsOfMembersThatDieGoToOthers) {
+  Tell(
+      [](Scheduler* scheduler, Case* c) {
+        SharedKeyspace* const keyspace = NewKeyspace(scheduler, c);
+        for (int i = 0; i < 3; ++i) keyspace->Join();
+        for (int life = 0; life < 3; ++life) {
+          keyspace->Begin();
+          keyspace->Sleep(milliseconds(20 + scheduler->Uniform(60)));
+          const std::vector<Member*> open = keyspace->Open();
+          keyspace->Kill(open[scheduler->Uniform(open.size())], scheduler->OneIn(2));
+          keyspace->Sleep(milliseconds(scheduler->Uniform(3000)));
+          keyspace->Rest();
+          keyspace->Check();
+          keyspace->Join();
+        }
+        return std::to_string(keyspace->written());
+      },
+      kCluster, kSeeds);
+}
+
+TEST(KeyspaceCaseTest, WhatIsFrozenOrCutOffAnswersNothingWrong) {
+  Tell(
+      [](Scheduler* scheduler, Case* c) {
+        SharedKeyspace* const keyspace = NewKeyspace(scheduler, c);
+        for (int i = 0; i < 3; ++i) keyspace->Join();
+        keyspace->Join(/*serves=*/false);
+        for (int round = 0; round < 3; ++round) {
+          keyspace->Begin();
+          keyspace->Sleep(milliseconds(20 + scheduler->Uniform(60)));
+          const std::vector<Member*> open = keyspace->Open();
+          Member* const member = open[scheduler->Uniform(open.size())];
+          const milliseconds time(500 + scheduler->Uniform(4000));
+          switch (scheduler->Uniform(3)) {
+            case 0:
+              keyspace->Freeze(member, time);
+              break;
+            case 1:  // From the coordinator.
+              keyspace->store().CutOff(member->process);
+              keyspace->Sleep(time);
+              break;
+            default:  // From the nodes.
+              keyspace->SetFaulty(member, true);
+              c->CutOffFromAll(member->process);
+              keyspace->Sleep(time);
+              c->Heal();
+          }
+          keyspace->store().Heal();
+          keyspace->Sleep(milliseconds(500));
+          keyspace->Rest();
+          keyspace->Check();
+          keyspace->SetFaulty(member, false);
+        }
+        return std::to_string(keyspace->written());
+      },
+      kCluster, kSeeds);
+}
+
+TEST(KeyspaceCaseTest, MembersAreDrainedLeaveAndJoin) {
+  Tell(
+      [](Scheduler* scheduler, Case* c) {
+        SharedKeyspace* const keyspace = NewKeyspace(scheduler, c);
+        for (int i = 0; i < 2; ++i) keyspace->Join();
+        for (int round = 0; round < 2; ++round) {
+          keyspace->Begin();
+          Member* const leaves = keyspace->Open()[scheduler->Uniform(2)];
+          Member* const joins = keyspace->Join();
+          const int64_t id = keyspace->IdOf(leaves);
+          c->In(joins->process, [&] { c->Expect(joins->db->DrainMember(id, true)); });
+          c->Await("the member to be empty", [&] {
+            std::vector<ShardMember> members;
+            c->In(joins->process, [&] { c->Expect(joins->db->GetMembers(&members)); });
+            for (const ShardMember& member : members) {
+              if (member.id == id) return member.shards == 0;
+            }
+            return false;
+          });
+          keyspace->Rest();
+          keyspace->Close(leaves);
+          keyspace->Check();
+        }
+        return std::to_string(keyspace->written());
+      },
+      kCluster, kSeeds);
+}
+
+}  // namespace
+}  // namespace nacre::sim

@@ -1,0 +1,339 @@
+#include "tests/support/sim/sim_keyspace.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <sstream>
+#include <utility>
+
+#include "nacre/merge_operator.h"
+#include "sharding/members/coordinator.h"
+#include "util/clock.h"
+
+namespace nacre::sim {
+namespace {
+
+using std::chrono::microseconds;
+using std::chrono::milliseconds;
+
+uint64_t NumberOf(const std::string& value) { return value.empty() ? 0 : std::stoull(value); }
+
+/// A write that ended so may have taken place, and may yet.
+bool MayHaveBeenDone(const Status& status) {
+  return status.IsTimedOut() || status.IsUnavailable() || status.IsAborted();
+}
+
+}  // namespace
+
+SharedKeyspace::SharedKeyspace(Scheduler* scheduler, Case* c, size_t shards, size_t groups)
+    : scheduler_(scheduler),
+      case_(c),
+      shards_(shards),
+      store_(scheduler),
+      groups_(groups),
+      plain_(groups),
+      appended_(groups) {
+  RegisterCoordinator("sim", [this](const std::string&, std::shared_ptr<Coordinator>* coordinator) {
+    *coordinator = store_.Connect();
+    return Status::OK();
+  });
+}
+
+std::string SharedKeyspace::KeyOf(size_t group, size_t shard) const {
+  return std::string(1, static_cast<char>('a' + shard)) + std::to_string(group);
+}
+
+SharedKeyspace::Member* SharedKeyspace::Join(bool serves) {
+  Member* const member = members_.emplace_back(std::make_unique<Member>()).get();
+  member->name = fmt::format("m{}", members_.size());
+  member->process = case_->NewProcess(member->name);
+  case_->In(member->process, [&] {
+    ShardedOptions options(case_->DatabaseOptions());
+    options.merge_operator = MergeOperators::CreateStringAppendOperator(',');
+    options.coordinator = "sim:store";
+    if (serves) options.member_address = "sim:" + member->name;
+    for (size_t shard = 1; shard < shards_; ++shard)
+      options.boundaries.emplace_back(1, static_cast<char>('a' + shard));
+    case_->Await("opening", [&] {
+      const Status status = ShardedDB::Open(options, "keys", &member->db);
+      case_->Expect(status.ok() || status.IsTimedOut() || status.IsUnavailable() ||
+                        status.IsBusy() || status.IsFenced(),
+                    "opening: " + status.ToString());
+      return status.ok();
+    });
+  });
+  member->open = true;
+  return member;
+}
+
+std::vector<SharedKeyspace::Member*> SharedKeyspace::Open() const {
+  std::vector<Member*> open;
+  for (const auto& member : members_) {
+    if (member->open) open.push_back(member.get());
+  }
+  return open;
+}
+
+int64_t SharedKeyspace::IdOf(Member* member) {
+  std::vector<ShardMember> members;
+  case_->In(member->process, [&] { member->db->GetMembers(&members).IgnoreError(); });
+  for (const ShardMember& each : members) {
+    if (each.self) return each.id;
+  }
+  return 0;
+}
+
+void SharedKeyspace::Sleep(milliseconds time) {
+  const uint64_t end =
+      scheduler_->TrueNanos() + static_cast<uint64_t>(std::chrono::nanoseconds(time).count());
+  while (scheduler_->TrueNanos() < end) scheduler_->SleepFor(milliseconds(1));
+}
+
+// ---- What happens to members --------------------------------------------------------------------
+
+void SharedKeyspace::Kill(Member* member, bool told) {
+  member->open = false;
+  member->running = 0;
+  case_->cluster().KillProcess(member->process, told);
+  // What it was writing is open for good.
+  for (Known& known : groups_) known.being_written = false;
+  for (Known& known : plain_) known.being_written = false;
+}
+
+void SharedKeyspace::Close(Member* member) {
+  member->open = false;
+  case_->Await("the threads", [member] { return member->running == 0; });
+  case_->In(member->process, [&] {
+    case_->Expect(member->db->Close());
+    member->db.reset();
+  });
+}
+
+void SharedKeyspace::Freeze(Member* member, milliseconds time) {
+  member->faulty = true;
+  scheduler_->Stop(member->process);
+  Sleep(time);
+  scheduler_->Continue(member->process);
+}
+
+// ---- Writing ------------------------------------------------------------------------------------
+
+void SharedKeyspace::Begin() {
+  rests_ = false;
+  for (Member* const member : Open()) {
+    for (int i = 0; i < 2; ++i) {
+      case_->cluster().Run(member->process, "write", [this, member] { Write(member); });
+    }
+    case_->cluster().Run(member->process, "read", [this, member] { Read(member); });
+  }
+}
+
+void SharedKeyspace::Rest() {
+  rests_ = true;
+  case_->Await("the threads", [this] {
+    return std::ranges::all_of(
+        members_, [](const auto& member) { return !member->open || member->running == 0; });
+  });
+}
+
+void SharedKeyspace::UseFor(milliseconds time) {
+  Begin();
+  Sleep(time);
+  Rest();
+}
+
+void SharedKeyspace::Write(Member* member) {
+  ++member->running;
+  while (!rests_ && member->open) {
+    const bool plain = scheduler_->OneIn(2);
+    const size_t index = scheduler_->Uniform(groups_.size());
+    if (scheduler_->OneIn(4)) {
+      Append(member, index);
+      continue;
+    }
+    Known* const known = &(plain ? plain_ : groups_)[index];
+    if (!known->being_written) {
+      known->being_written = true;
+      plain ? WritePlain(member, known, index) : WriteGroup(member, known, index);
+      known->being_written = false;
+    }
+    Clock::System()->SleepFor(microseconds(1 + scheduler_->Uniform(1000)));
+  }
+  --member->running;
+}
+
+void SharedKeyspace::WriteGroup(Member* member, Known* known, size_t group) {
+  const uint64_t number = ++known->begun;
+  WriteBatch batch;
+  for (size_t shard = 0; shard < shards_; ++shard) {
+    case_->Expect(batch.Put(KeyOf(group, shard), std::to_string(number)));
+  }
+  const Status status = member->db->Write({}, &batch);
+  case_->Expect(status.ok() || MayHaveBeenDone(status), "a batch: " + status.ToString());
+  if (status.ok()) known->acknowledged = number;
+}
+
+void SharedKeyspace::WritePlain(Member* member, Known* known, size_t key) {
+  const uint64_t number = ++known->begun;
+  known->open.insert(number);
+  const Status status = member->db->Put({}, PlainKey(key), std::to_string(number));
+  case_->Expect(status.ok() || MayHaveBeenDone(status), "a Put: " + status.ToString());
+  if (!status.ok()) return;
+  known->acknowledged = number;
+  known->open.erase(number);
+}
+
+void SharedKeyspace::Append(Member* member, size_t list) {
+  const uint64_t number = ++last_appended_;
+  const Status status = member->db->Merge({}, ListKey(list), std::to_string(number));
+  case_->Expect(status.ok() || MayHaveBeenDone(status), "a Merge: " + status.ToString());
+  if (status.ok()) appended_[list].insert(number);
+}
+
+// ---- Reading ------------------------------------------------------------------------------------
+
+void SharedKeyspace::CheckRead(Member* member, const Status& status, bool at_snapshot) {
+  const bool expected = status.ok() || status.IsNotFound() || (at_snapshot && status.IsAborted()) ||
+                        (member->faulty && MayHaveBeenDone(status));
+  case_->Expect(expected, "a read of " + member->name + ": " + status.ToString());
+}
+
+bool SharedKeyspace::ReadKey(Member* member, const ReadOptions& options, const std::string& key,
+                             uint64_t* number) {
+  std::string value;
+  const Status status = member->db->Get(options, key, &value);
+  CheckRead(member, status, options.snapshot != nullptr);
+  *number = NumberOf(value);
+  return status.ok() || status.IsNotFound();
+}
+
+bool SharedKeyspace::ReadGroup(Member* member, size_t group, uint64_t* number) {
+  std::vector<std::string> names;
+  for (size_t shard = 0; shard < shards_; ++shard) names.push_back(KeyOf(group, shard));
+  std::vector<uint64_t> seen(shards_);
+  ShardedDB* const db = member->db.get();
+  switch (scheduler_->Uniform(3)) {
+    case 0: {
+      const std::vector<Slice> keys(names.begin(), names.end());
+      std::vector<std::string> values;
+      const std::vector<Status> statuses = db->MultiGet({}, keys, &values);
+      for (size_t i = 0; i < shards_; ++i) {
+        CheckRead(member, statuses[i], /*at_snapshot=*/true);
+        if (!statuses[i].ok() && !statuses[i].IsNotFound()) return false;
+        seen[i] = NumberOf(values[i]);
+      }
+      break;
+    }
+    case 1: {
+      ReadOptions at;
+      at.snapshot = db->GetSnapshot();
+      if (at.snapshot == nullptr) return false;
+      bool all = true;
+      for (size_t i = 0; i < shards_ && all; ++i) {
+        if (scheduler_->OneIn(2)) Clock::System()->SleepFor(microseconds(50));
+        all = ReadKey(member, at, names[i], &seen[i]);
+      }
+      db->ReleaseSnapshot(at.snapshot);
+      if (!all) return false;
+      break;
+    }
+    default: {
+      const std::unique_ptr<Iterator> iterator(db->NewIterator({}));
+      for (size_t i = 0; i < shards_ && iterator->status().ok(); ++i) {
+        iterator->Seek(names[i]);
+        if (!iterator->Valid() || iterator->key() != Slice(names[i])) continue;
+        seen[i] = NumberOf(iterator->value().ToString());
+      }
+      CheckRead(member, iterator->status(), /*at_snapshot=*/true);
+      if (!iterator->status().ok()) return false;
+    }
+  }
+  for (size_t i = 1; i < shards_; ++i) {
+    case_->Expect(seen[i] == seen[0], "group " + std::to_string(group) + " has " +
+                                          std::to_string(seen[0]) + " in its first shard and " +
+                                          std::to_string(seen[i]) + " in shard " +
+                                          std::to_string(i));
+  }
+  *number = seen[0];
+  return true;
+}
+
+void SharedKeyspace::Read(Member* member) {
+  ++member->running;
+  while (!rests_ && member->open) {
+    const size_t group = scheduler_->Uniform(groups_.size());
+    const Known& known = groups_[group];
+    uint64_t last = known.acknowledged;
+    uint64_t number = 0;
+    if (ReadGroup(member, group, &number)) {
+      case_->Expect(number >= last, "a read misses what was acknowledged before");
+      last = number;
+    }
+    // One after the other, each sees no earlier state than the one before.
+    for (int i = 0; i < 3 && !rests_; ++i) {
+      if (!ReadKey(member, {}, KeyOf(group, scheduler_->Uniform(shards_)), &number)) continue;
+      case_->Expect(number >= last, "a read goes back from " + std::to_string(last) + " to " +
+                                        std::to_string(number));
+      case_->Expect(number <= known.begun, "a number that was never written");
+      last = number;
+    }
+    if (scheduler_->OneIn(4)) CheckList(member, group);
+    const size_t key = scheduler_->Uniform(plain_.size());
+    const Known& plain = plain_[key];
+    const uint64_t acknowledged = plain.acknowledged;
+    if (ReadKey(member, {}, PlainKey(key), &number)) {
+      case_->Expect(number >= acknowledged || plain.open.contains(number),
+                    "a plain key is at " + std::to_string(number) + ", though " +
+                        std::to_string(acknowledged) + " was acknowledged");
+    }
+    Clock::System()->SleepFor(microseconds(1 + scheduler_->Uniform(1000)));
+  }
+  --member->running;
+}
+
+void SharedKeyspace::CheckList(Member* member, size_t list) {
+  const std::set<uint64_t> acknowledged = appended_[list];
+  std::string value;
+  const Status status = member->db->Get({}, ListKey(list), &value);
+  CheckRead(member, status, /*at_snapshot=*/false);
+  if (!status.ok() && !status.IsNotFound()) return;
+  std::set<uint64_t> seen;
+  std::istringstream numbers(value);
+  for (std::string number; std::getline(numbers, number, ',');) {
+    case_->Expect(seen.insert(NumberOf(number)).second, "appended twice: " + number);
+  }
+  for (const uint64_t number : acknowledged) {
+    case_->Expect(seen.contains(number),
+                  std::to_string(number) + " was appended, and is not there");
+  }
+}
+
+void SharedKeyspace::Check() {
+  for (Member* const member : Open()) {
+    case_->In(member->process, [&] {
+      for (size_t group = 0; group < groups_.size(); ++group) {
+        CheckList(member, group);
+        uint64_t number = 0;
+        case_->Await("a whole read", [&] { return ReadGroup(member, group, &number); });
+        const Known& known = groups_[group];
+        case_->Expect(number >= known.acknowledged && number <= known.begun,
+                      "group " + std::to_string(group) + " is at " + std::to_string(number) +
+                          ", though " + std::to_string(known.acknowledged) + " was acknowledged");
+        const Known& plain = plain_[group];
+        case_->Await("a plain read", [&] { return ReadKey(member, {}, PlainKey(group), &number); });
+        case_->Expect(number >= plain.acknowledged || plain.open.contains(number),
+                      "plain key " + std::to_string(group) + " is at " + std::to_string(number) +
+                          ", though " + std::to_string(plain.acknowledged) + " was acknowledged");
+      }
+    });
+  }
+}
+
+uint64_t SharedKeyspace::written() const {
+  uint64_t sum = 0;
+  for (const Known& known : groups_) sum += known.acknowledged;
+  for (const Known& known : plain_) sum += known.acknowledged;
+  return sum;
+}
+
+}  // namespace nacre::sim
