@@ -9,6 +9,7 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "ctl/checkpoint_command.h"
@@ -16,9 +17,12 @@
 #include "ctl/ctl_report.h"
 #include "ctl/doctor.h"
 #include "ctl/fsck.h"
+#include "ctl/keyspace_command.h"
+#include "ctl/keyspace_doctor.h"
 #include "ctl/manifest_command.h"
 #include "ctl/repair_command.h"
 #include "nacre/checkpoint.h"
+#include "nacre/utilities/etcd.h"
 #include "pool/connect/pool_device.h"
 #include "pool/connect/pool_secret.h"
 #include "pool/pool_client.h"
@@ -32,8 +36,10 @@
 DEFINE_string(pool, "",
               "the pool's nodes, such as shm:/run/n0.sock,/run/n1.sock; ?secret_file=PATH, or "
               "NACRE_SECRET_FILE or NACRE_SECRET in the environment, give the pool's secret");
+DEFINE_string(coordinator, "",
+              "what the keyspaces' members agree by, such as etcd:10.0.0.1:2379,10.0.0.2:2379");
 DEFINE_bool(json, false, "print JSON");
-DEFINE_int32(timeout_ms, 3000, "how long to wait for a node");
+DEFINE_int32(timeout_ms, 3000, "how long to wait for a node, a member or the coordinator");
 DEFINE_bool(full, false, "fsck: compare all chunks and log records with their checksums, too");
 DEFINE_bool(from_footers, false,
             "repair DATABASE: makes its manifest anew from its tables and its log");
@@ -54,18 +60,23 @@ DEFINE_uint64(remove, 0, "checkpoints: remove the one with this number first");
 DEFINE_int32(threads, 4, "checkpoint, checkpoints, restore: tables that are copied at once");
 DEFINE_string(rate, "0",
               "checkpoint, checkpoints, restore: bytes a second at most, such as 200MiB");
-DEFINE_bool(wait, true, "drain: wait until the node holds nothing; it goes on without, too");
+DEFINE_bool(wait, true,
+            "drain: wait until the node, or the member, holds nothing; it goes on without, too");
 
 namespace nacre::ctl {
 namespace {
 
 constexpr std::string_view kUsage =
     "usage: nacre-ctl COMMAND --pool=URI [--json]\n"
+    "       nacre-ctl COMMAND --coordinator=etcd:HOST:PORT[,HOST:PORT...] [--json]\n"
+    "Commands of a pool:\n"
     "  status             the pool as a whole, and its databases\n"
     "  nodes              each of its nodes, and how long small reads and requests take there\n"
     "  doctor             what stands between this machine and the pool; --pool=verbs: looks at "
     "the\n"
-    "                     machine only\n"
+    "                     machine only. With --coordinator: also what is wrong with that, and with "
+    "the\n"
+    "                     keyspaces that it knows; --pool may be missing then\n"
     "  manifest DATABASE  what a database consists of: root, manifest, tables, log segments\n"
     "  fsck [DATABASE]    whether the nodes hold what the manifests say, and nothing else; "
     "--full:\n"
@@ -98,7 +109,28 @@ constexpr std::string_view kUsage =
     "                     makes a database of the latest one, or of number N; started anew after "
     "a\n"
     "                     failure, it goes on\n"
-    "  add ADDRESS        tells the databases of a further node, such as tcp:10.0.0.9:7000\n";
+    "  add ADDRESS        tells the databases of a further node, such as tcp:10.0.0.9:7000\n"
+    "Commands of keyspaces with a coordinator:\n"
+    "  shards KEYSPACE    its shards: where they begin, which member owns them, what they hold and "
+    "do.\n"
+    "                     Ends with 1 if one is not served\n"
+    "  members KEYSPACE   the processes that have it open, and how many shards are theirs. Ends "
+    "with 1\n"
+    "                     if one does not answer\n"
+    "  members KEYSPACE drain MEMBER\n"
+    "                     has all shards leave a member (an id, or an address), and waits for "
+    "that;\n"
+    "                     interrupted, or with --nowait, it goes on\n"
+    "  members KEYSPACE undrain MEMBER\n"
+    "                     takes that back\n"
+    "  move KEYSPACE SHARD MEMBER\n"
+    "                     gives a shard to a member, and waits until that serves it\n"
+    "  balance KEYSPACE   when shards move by themselves\n"
+    "  balance KEYSPACE pause\n"
+    "                     has them not, save from members that are gone or drained\n"
+    "  balance KEYSPACE resume\n"
+    "                     has them move again\n"
+    "  split, merge       not supported so far: a keyspace keeps its boundaries\n";
 constexpr std::chrono::milliseconds kDrainPeriod{500};
 /// For a node whose times are measured: one that takes longer is down.
 constexpr std::chrono::milliseconds kTimedPatience{1000};
@@ -150,11 +182,20 @@ Status ConnectPool(Connection* connection,
 
 Status RunDoctor(bool* healthy) {
   using Verdict = rdma::Finding::Verdict;
-  Uri pool;
-  rdma::DeviceOptions device_options;
-  NACRE_RETURN_IF_ERROR(ParsePool(&pool, &device_options));
-  const std::vector<rdma::Finding> findings =
-      Examine(pool, device_options, std::chrono::milliseconds(FLAGS_timeout_ms), Clock::System());
+  std::vector<rdma::Finding> findings;
+  if (FLAGS_coordinator.empty() || !FLAGS_pool.empty()) {
+    Uri pool;
+    rdma::DeviceOptions device_options;
+    NACRE_RETURN_IF_ERROR(ParsePool(&pool, &device_options));
+    findings =
+        Examine(pool, device_options, std::chrono::milliseconds(FLAGS_timeout_ms), Clock::System());
+  }
+  if (!FLAGS_coordinator.empty()) {
+    for (rdma::Finding& finding : ExamineCoordinator(
+             FLAGS_coordinator, std::chrono::milliseconds(FLAGS_timeout_ms), Clock::System())) {
+      findings.push_back(std::move(finding));
+    }
+  }
   const auto name_of = [](Verdict verdict) {
     return verdict == Verdict::kOk ? "ok" : verdict == Verdict::kWarning ? "warning" : "failure";
   };
@@ -312,6 +353,7 @@ Status RunCheckpoints(const std::vector<std::string>& words, bool* fine) {
 /// Whether `words` are a command with the arguments that it takes.
 bool Fits(const std::vector<std::string>& words) {
   if (words.empty()) return false;
+  if (IsKeyspaceCommand(words)) return FitsKeyspaceCommand(words);
   const std::string& command = words[0];
   if (command == "status" || command == "nodes" || command == "doctor") return words.size() == 1;
   if (command == "drain" || command == "undrain" || command == "add" || command == "manifest") {
@@ -339,7 +381,13 @@ int Run(const std::vector<std::string>& words) {
   if (command == "repair" && FLAGS_from_footers) return RunRepair(words[1]);
   Status s;
   bool fine = true;
-  if (command == "doctor") {
+  if (IsKeyspaceCommand(words)) {
+    s = RunKeyspaceCommand({.coordinator = FLAGS_coordinator,
+                            .timeout = std::chrono::milliseconds(FLAGS_timeout_ms),
+                            .json = FLAGS_json,
+                            .wait = FLAGS_wait},
+                           words, Clock::System(), &fine);
+  } else if (command == "doctor") {
     s = RunDoctor(&fine);
   } else if (command == "drain" || command == "undrain") {
     s = Drain(words[1], command == "drain");
@@ -365,5 +413,8 @@ int Run(const std::vector<std::string>& words) {
 int main(int argc, char** argv) {
   gflags::SetUsageMessage(std::string(nacre::ctl::kUsage));
   gflags::ParseCommandLineFlags(&argc, &argv, /*remove_flags=*/true);
+#ifdef NACRE_CTL_ETCD
+  nacre::UseEtcd();
+#endif
   return nacre::ctl::Run({argv + 1, argv + argc});
 }

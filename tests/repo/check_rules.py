@@ -83,7 +83,7 @@ LAYERS = {
     "db_bench/engine": (*BELOW_DB, "db", "sharding", "adapters", "db_bench/"),
     "db_bench/report": (*BELOW_DB, "db", "adapters", "db_bench/", "db_bench/engine"),
     "perf": ("nacre", "util", "rdma", "pool"),
-    "ctl": (*BELOW_DB, "db"),
+    "ctl": (*BELOW_DB, "db", "sharding"),
     "sqlite": ("nacre", "util", "sqlite"),
     "sqlite/row": ("nacre", "util", "sqlite/"),
     "sqlite/query": ("nacre", "util", "sqlite/", "sqlite/row"),

@@ -1,0 +1,169 @@
+#include "ctl/keyspace_command.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <cstdio>
+#include <limits>
+#include <memory>
+#include <utility>
+
+#include "ctl/keyspace_report.h"
+#include "sharding/members/balancer.h"
+#include "sharding/members/keyspace_admin.h"
+#include "util/uri.h"
+
+namespace nacre::ctl {
+namespace {
+
+constexpr std::chrono::milliseconds kDrainPeriod{200};
+
+/// The member that `name` means.
+Status FindMember(KeyspaceAdmin* admin, const std::string& name, int64_t* id,
+                  KeyspaceState* state) {
+  NACRE_RETURN_IF_ERROR(admin->Read(state));
+  for (const MemberInfo& member : state->members) {
+    const std::string& address = member.address;
+    if (std::to_string(member.id) != name && address != name &&
+        (address.empty() || address.substr(address.find(':') + 1) != name)) {
+      continue;
+    }
+    *id = member.id;
+    return Status::OK();
+  }
+  return Status::InvalidArgument(fmt::format("the keyspace has no member '{}'", name));
+}
+
+Status Move(KeyspaceAdmin* admin, const std::string& shard_name, const std::string& member_name) {
+  uint64_t shard = 0;
+  NACRE_RETURN_IF_ERROR(ParseNumber(shard_name, 0, std::numeric_limits<uint32_t>::max(), &shard)
+                            .WithContext("SHARD"));
+  int64_t member = 0;
+  KeyspaceState state;
+  NACRE_RETURN_IF_ERROR(FindMember(admin, member_name, &member, &state));
+  NACRE_RETURN_IF_ERROR(admin->Move(static_cast<uint32_t>(shard), member));
+  fmt::print("shard {} is served by {}\n", shard, NameOf(state, member));
+  return Status::OK();
+}
+
+/// Members that shards may go to.
+bool OthersMayServe(const KeyspaceReport& report, int64_t member) {
+  return std::ranges::any_of(report.state.members, [&](const MemberInfo& other) {
+    return other.id != member && !other.address.empty() && !report.map.IsDraining(other.id);
+  });
+}
+
+/// Waits until the member has no shards, and shows how many there are to go.
+Status AwaitDrained(KeyspaceAdmin* admin, int64_t member, Clock* clock) {
+  std::string shown;
+  for (;;) {
+    KeyspaceReport report;
+    NACRE_RETURN_IF_ERROR(AskKeyspace(admin, &report));
+    NACRE_RETURN_IF_ERROR(report.map_status);
+    const std::string name = NameOf(report.state, member);
+    const auto answer = report.answers.find(member);
+    if (answer == report.answers.end()) {
+      fmt::print("{}: is no member any more\n", name);
+      return Status::OK();
+    }
+    if (!report.map.IsDraining(member)) return Status::Aborted(name + " is not to be drained");
+    const uint64_t left = std::max<uint64_t>(report.CountOf(member), answer->second.loads.size());
+    if (left == 0 && answer->second.status.ok()) {
+      fmt::print("{}: serves no shards any more\n", name);
+      return Status::OK();
+    }
+    std::string line = fmt::format("{}: {} shard{} to go", name, left, left == 1 ? "" : "s");
+    if (!OthersMayServe(report, member)) line += "; there is no other member that may have them";
+    if (!answer->second.status.ok()) line += "; " + answer->second.status.ToString();
+    if (line != shown) fmt::print("{}\n", line);
+    std::fflush(stdout);
+    shown = std::move(line);
+    clock->SleepFor(kDrainPeriod);
+  }
+}
+
+Status Drain(KeyspaceAdmin* admin, const std::string& member_name, bool drain, bool wait,
+             Clock* clock) {
+  int64_t member = 0;
+  KeyspaceState state;
+  NACRE_RETURN_IF_ERROR(FindMember(admin, member_name, &member, &state));
+  if (state.Find(member)->address.empty()) {
+    return Status::InvalidArgument(NameOf(state, member) + " only uses the keyspace");
+  }
+  NACRE_RETURN_IF_ERROR(admin->Drain(member, drain));
+  return drain && wait ? AwaitDrained(admin, member, clock) : Status::OK();
+}
+
+Status ShowBalance(KeyspaceAdmin* admin, bool json) {
+  KeyspaceState state;
+  ShardMap map;
+  NACRE_RETURN_IF_ERROR(admin->Read(&state));
+  NACRE_RETURN_IF_ERROR(KeyspaceAdmin::ParseMap(state, &map));
+  PrintBalance(EffectiveBalance(map.balance()), json);
+  return Status::OK();
+}
+
+Status Show(KeyspaceAdmin* admin, bool shards, bool json, bool* fine) {
+  KeyspaceReport report;
+  NACRE_RETURN_IF_ERROR(AskKeyspace(admin, &report));
+  if (shards) {
+    NACRE_RETURN_IF_ERROR(report.map_status);
+    PrintShards(report, json);
+    *fine = report.all_served();
+    return Status::OK();
+  }
+  // They are shown without the map, too.
+  PrintMembers(report, json);
+  *fine = std::ranges::all_of(report.answers,
+                              [](const auto& answer) { return answer.second.status.ok(); });
+  return report.map_status;
+}
+
+}  // namespace
+
+bool IsKeyspaceCommand(const std::vector<std::string>& words) {
+  constexpr const char* kCommands[] = {"shards", "members", "move", "balance", "split", "merge"};
+  return !words.empty() && std::ranges::find(kCommands, words[0]) != std::end(kCommands);
+}
+
+bool FitsKeyspaceCommand(const std::vector<std::string>& words) {
+  if (!IsKeyspaceCommand(words) || words.size() < 2) return false;
+  const std::string& command = words[0];
+  if (command == "shards") return words.size() == 2;
+  if (command == "move") return words.size() == 4;
+  if (command == "split" || command == "merge") return true;
+  if (words.size() == 2) return true;
+  const std::string& order = words[2];
+  if (command == "balance") return words.size() == 3 && (order == "pause" || order == "resume");
+  return words.size() == 4 && (order == "drain" || order == "undrain");
+}
+
+Status RunKeyspaceCommand(const KeyspaceRequest& request, const std::vector<std::string>& words,
+                          Clock* clock, bool* fine) {
+  *fine = true;
+  const std::string& command = words[0];
+  if (command == "split" || command == "merge") {
+    return Status::NotSupported(command +
+                                ": the shards of a keyspace keep the boundaries that it "
+                                "was made with so far; 'move' gives one to another "
+                                "member");
+  }
+  if (request.coordinator.empty()) return Status::InvalidArgument("--coordinator is missing");
+  if (request.timeout.count() <= 0) {
+    return Status::InvalidArgument("--timeout_ms must be positive");
+  }
+  std::unique_ptr<KeyspaceAdmin> admin;
+  NACRE_RETURN_IF_ERROR(
+      KeyspaceAdmin::Open(request.coordinator, words[1], request.timeout, clock, &admin)
+          .WithContext("--coordinator"));
+  if (command == "move") return Move(admin.get(), words[2], words[3]);
+  if (words.size() == 2) {
+    return command == "balance" ? ShowBalance(admin.get(), request.json)
+                                : Show(admin.get(), command == "shards", request.json, fine);
+  }
+  if (command == "balance") return admin->Pause(words[2] == "pause");
+  return Drain(admin.get(), words[3], words[2] == "drain", request.wait, clock);
+}
+
+}  // namespace nacre::ctl
