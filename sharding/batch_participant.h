@@ -59,7 +59,8 @@ class BatchParticipant {
   virtual void Forget(const std::string& batch) = 0;
 
   /// It is unknown whether the batch was decided, or it cannot be committed now. Until it is
-  /// settled its keys stay held, and operations that use them are answered `why`.
+  /// settled its keys stay held. Operations that use them are answered `why`, unless the shard may
+  /// move: then they wait, as it is settled soon.
   virtual void Fail(const std::string& batch, const Status& why) = 0;
 };
 

@@ -202,6 +202,8 @@ void LocalParticipant::Forget(const std::string& batch) {
 }
 
 void LocalParticipant::Fail(const std::string& batch, const Status& why) {
+  // What uses its keys waits until the batch is settled, here or by the next owner.
+  if (shard_->may_move()) return LeaveToOwner(batch);
   Batch* const entry = BeginWriting(batch);
   if (entry == nullptr) return;
   LeaveGate(batch, entry);
@@ -266,8 +268,12 @@ Status LocalParticipant::Open() {
     if (!NACRE_PLANTED_BUG("batch.prepared-keys-are-free-after-a-move")) {
       NACRE_RETURN_IF_ERROR(shard_->holds()->Acquire(name, std::move(keys), deadline));
     }
-    batches_.emplace(
-        name, Batch{.part = std::move(*updates), .has_entry = true, .of_earlier_process = true});
+    // It may have been decided, so no snapshot may be taken before it is committed here, too.
+    NACRE_RETURN_IF_ERROR(shard_->local_owner()->gate()->Enter(name, deadline));
+    batches_.emplace(name, Batch{.part = std::move(*updates),
+                                 .has_entry = true,
+                                 .in_gate = true,
+                                 .of_earlier_process = true});
     return Status::OK();
   });
 }

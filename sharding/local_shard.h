@@ -63,6 +63,7 @@ class LocalShard final : public Shard {
   KeyHolds* holds() { return &holds_; }
   const Bounds& bounds() const { return bounds_; }
   Clock* clock() const { return context_.clock; }
+  bool may_move() const { return context_.may_move; }
   /// A batch that has been prepared for so long is settled: its writer has given it up.
   uint64_t SettledAfterNanos() const {
     return static_cast<uint64_t>(std::chrono::nanoseconds(2 * context_.operation_timeout).count());

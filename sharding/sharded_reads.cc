@@ -234,7 +234,8 @@ Status ShardedDBImpl::TakeSnapshot(std::shared_ptr<ShardedSnapshot>* snapshot) {
     const Status status = TakeSharedSnapshot(views_->latest(), deadline, snapshot);
     // A shard has moved, or a gate was closed for too long.
     const bool again = (status.IsFenced() || status.IsAborted()) && member_ != nullptr;
-    if (!again || deadline.Expired()) return status;
+    if (!again) return status;
+    if (deadline.Expired()) return Status::TimedOut(status.ToString());
     clock_->SleepFor(kPause);
   }
 }

@@ -171,8 +171,11 @@ void KeyspaceLeader::CarryOut(const std::vector<Balancer::Decision>& decisions) 
   for (const Balancer::Decision& decision : decisions) {
     if (decision.kind == Kind::kAssign) assigned.push_back(decision);
     if (decision.kind != Kind::kMove) continue;
-    executor_->Schedule(
-        [this, decision] { Move(decision.shard, decision.member, decision.reason).IgnoreError(); });
+    // The next round is to know of it.
+    if (!BeginMove(decision.shard)) continue;
+    executor_->Schedule([this, decision] {
+      MoveNow(decision.shard, decision.member, decision.reason).IgnoreError();
+    });
   }
   if (assigned.empty()) return;
   const Status status = Assign(assigned);
@@ -252,8 +255,6 @@ Status KeyspaceLeader::TryMove(uint32_t shard, int64_t member, const std::string
         "keyspace {}: shard {} moves from member {} to {}, as {}: {}", context_.keyspace, shard,
         before, member, reason, status.ToString());
   }
-  MutexLock lock(&mutex_);
-  under_way_.erase(shard);
   return status;
 }
 

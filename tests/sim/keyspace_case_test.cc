@@ -46,6 +46,7 @@ TEST(KeyspaceCaseTest, AllMembersReadAndWriteAllShardsWhileTheseMove) {
       [](Scheduler* scheduler, Case* c) {
         SharedKeyspace* const keyspace = NewKeyspace(scheduler, c);
         for (int i = 0; i < 3; ++i) keyspace->Join();
+        keyspace->Spread();
         keyspace->Begin();
         for (int move = 0; move < 4; ++move) {
           keyspace->Sleep(milliseconds(20 + scheduler->Uniform(50)));
@@ -64,6 +65,7 @@ TEST(KeyspaceCaseTest, ShardsOfMembersThatDieGoToOthers) {
       [](Scheduler* scheduler, Case* c) {
         SharedKeyspace* const keyspace = NewKeyspace(scheduler, c);
         for (int i = 0; i < 3; ++i) keyspace->Join();
+        keyspace->Spread();
         for (int life = 0; life < 3; ++life) {
           keyspace->Begin();
           keyspace->Sleep(milliseconds(20 + scheduler->Uniform(60)));
@@ -73,6 +75,7 @@ TEST(KeyspaceCaseTest, ShardsOfMembersThatDieGoToOthers) {
           keyspace->Rest();
           keyspace->Check();
           keyspace->Join();
+          keyspace->Spread();
         }
         return std::to_string(keyspace->written());
       },
@@ -84,6 +87,7 @@ TEST(KeyspaceCaseTest, WhatIsFrozenOrCutOffAnswersNothingWrong) {
       [](Scheduler* scheduler, Case* c) {
         SharedKeyspace* const keyspace = NewKeyspace(scheduler, c);
         for (int i = 0; i < 3; ++i) keyspace->Join();
+        keyspace->Spread();
         keyspace->Join(/*serves=*/false);
         for (int round = 0; round < 3; ++round) {
           keyspace->Begin();

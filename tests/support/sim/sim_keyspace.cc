@@ -51,6 +51,8 @@ SharedKeyspace::Member* SharedKeyspace::Join(bool serves) {
     ShardedOptions options(case_->DatabaseOptions());
     options.merge_operator = MergeOperators::CreateStringAppendOperator(',');
     options.coordinator = "sim:store";
+    // Longer than it takes until a member that says nothing is none any more.
+    options.operation_timeout = std::chrono::seconds(10);
     if (serves) options.member_address = "sim:" + member->name;
     for (size_t shard = 1; shard < shards_; ++shard)
       options.boundaries.emplace_back(1, static_cast<char>('a' + shard));
@@ -62,6 +64,7 @@ SharedKeyspace::Member* SharedKeyspace::Join(bool serves) {
       return status.ok();
     });
   });
+  member->serves = serves;
   member->open = true;
   return member;
 }
@@ -87,6 +90,21 @@ void SharedKeyspace::Sleep(milliseconds time) {
   const uint64_t end =
       scheduler_->TrueNanos() + static_cast<uint64_t>(std::chrono::nanoseconds(time).count());
   while (scheduler_->TrueNanos() < end) scheduler_->SleepFor(milliseconds(1));
+}
+
+void SharedKeyspace::Spread() {
+  std::vector<int64_t> ids;
+  for (Member* const member : Open()) {
+    if (member->serves) ids.push_back(IdOf(member));
+  }
+  Member* const asks = Open().front();
+  case_->In(asks->process, [&] {
+    for (size_t shard = 0; shard < shards_; ++shard) {
+      const int64_t to = ids[shard % ids.size()];
+      case_->Await("a move",
+                   [&] { return asks->db->MoveShard(static_cast<uint32_t>(shard), to).ok(); });
+    }
+  });
 }
 
 // ---- What happens to members --------------------------------------------------------------------

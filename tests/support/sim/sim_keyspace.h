@@ -28,6 +28,7 @@ class SharedKeyspace {
     ProcessId process = 0;
     std::string name;
     std::unique_ptr<ShardedDB> db;
+    bool serves = false;  ///< It owns shards, too.
     bool open = false;    ///< It has the keyspace open, and lives.
     bool faulty = false;  ///< What it does may fail: it was frozen, or is cut off.
     int running = 0;      ///< Its threads.
@@ -54,6 +55,8 @@ class SharedKeyspace {
   /// All members read what was acknowledged, and all groups are whole.
   void Check();
   void Sleep(std::chrono::milliseconds time);
+  /// Gives the members that serve about as many shards each.
+  void Spread();
 
   SimStore& store() { return store_; }
   const std::vector<std::unique_ptr<Member>>& members() const { return members_; }
