@@ -47,6 +47,19 @@ class DBImpl final : public OwnerControls {
   using DB::Get;
   using DB::MultiGet;
   Status Close() override;
+  /// To be called before CloseForHandover, while the database still serves: flushes until there is
+  /// little for the next owner to replay, as far as flushes are faster than writers. Fails as
+  /// Flush.
+  Status PrepareHandover() EXCLUDES(parts_.state.mutex);
+  /// Close, for the sake of another process that opens the database at once: takes as long as a few
+  /// round trips, whatever the database holds and does. Flushes and compactions that run are given
+  /// up; nothing is flushed that the log has, from where the next owner replays it. Without a log,
+  /// and for writes with WriteOptions::disable_wal that no flush has taken yet, it is as Close.
+  ///
+  /// There may be iterators, snapshots and handles still; they go before this object. Iterators go
+  /// on through what they have at hand, and answer `ShutdownInProgress` when they need more, as all
+  /// other reads do.
+  Status CloseForHandover();
   using DB::CreateColumnFamilies;
   Status CreateColumnFamilies(const std::vector<ColumnFamilyDescriptor>& families,
                               std::vector<ColumnFamilyHandle*>* handles) override
@@ -160,11 +173,14 @@ class DBImpl final : public OwnerControls {
                        const std::vector<ColumnFamilyDescriptor>& families,
                        const ManifestState* checkpoint, std::unique_ptr<DBImpl>* db);
   void StartThreads();
-  /// Whether the nodes have all that MemTables have, in logs.
-  Status CloseNow() EXCLUDES(parts_.state.mutex);  ///< Once.
-  bool AllInLog() EXCLUDES(parts_.state.mutex);
-  /// Waits for all background work to end.
-  void StopThreads() EXCLUDES(parts_.state.mutex);
+  enum class Ending : uint8_t {
+    kClose,     ///< All gets to tables first, and space that is not needed goes back.
+    kHandOver,  ///< See CloseForHandover.
+  };
+  Status CloseAs(Ending ending) EXCLUDES(parts_.state.mutex);
+  Status CloseNow(Ending ending) EXCLUDES(parts_.state.mutex);  ///< Once.
+  /// Waits for all background work to end. `give_up`: flushes, too, end at once.
+  void StopThreads(bool give_up = false) EXCLUDES(parts_.state.mutex);
   /// For a database that failed to open: nothing to flush, nothing to leave behind.
   void Abandon() EXCLUDES(parts_.state.mutex);
 

@@ -41,6 +41,48 @@ Status CheckState(const ManifestState& state, const ManifestState* checkpoint) {
 /// bears one of them is never taken for another table.
 constexpr uint64_t kUnusedIds = 1 << 20;
 
+/// Whether the nodes have all that MemTables have, in logs.
+bool AllInLog(DatabaseParts* parts) {
+  if (parts->writes.log() == nullptr || !parts->writes.log()->Sync().ok()) return false;
+  MutexLock lock(&parts->state.mutex);
+  for (const auto& [id, family] : parts->state.families->by_id) {
+    for (const auto& memtable : family->current_view()->memtables) {
+      if (!memtable->all_in_some_log()) return false;
+    }
+  }
+  return true;
+}
+
+/// Whether all is in tables.
+bool NothingToFlush(DatabaseParts* parts) {
+  MutexLock lock(&parts->state.mutex);
+  return parts->state.work.ended_generations.empty() && !parts->generations.HasEntries(nullptr);
+}
+
+/// Bytes of keys and values that are in no table.
+uint64_t UnflushedBytes(DatabaseParts* parts) {
+  uint64_t bytes = 0;
+  MutexLock lock(&parts->state.mutex);
+  for (const auto& [id, family] : parts->state.families->by_id) {
+    for (const auto& memtable : family->current_view()->memtables) bytes += memtable->data_bytes();
+  }
+  return bytes;
+}
+
+/// Only those MemTables stay that iterators look through. For a database that is closed.
+void LetMemTablesGo(DatabaseParts* parts) {
+  {
+    MutexLock lock(&parts->state.mutex);
+    for (const auto& [id, family] : parts->state.families->by_id) {
+      const std::shared_ptr<const ReadView> view = family->current_view();
+      for (const auto& memtable : view->memtables) family->ForgetMemTable(memtable->generation());
+      parts->state.InstallView(family.get(), {}, view->version);
+    }
+  }
+  parts->state.RetireUnlinkedViews();
+  parts->context.epochs.Collect();
+}
+
 }  // namespace
 
 Status DestroyDB(const std::string& name, const Options& options) {
@@ -202,7 +244,26 @@ void DBImpl::StartThreads() {
 
 Status DBImpl::VerifyChecksum() { return parts_.redundancy_keeper->VerifyChecksum(); }
 
-Status DBImpl::Close() {
+Status DBImpl::Close() { return CloseAs(Ending::kClose); }
+
+Status DBImpl::CloseForHandover() { return CloseAs(Ending::kHandOver); }
+
+Status DBImpl::PrepareHandover() {
+  // Each flush leaves what was written meanwhile, which is less each time as a rule.
+  constexpr int kFlushesMax = 5;
+  constexpr uint64_t kLittleBytes = 1 << 20;
+  for (int i = 0; i < kFlushesMax && !NothingToFlush(&parts_); ++i) {
+    if (i > 0 && UnflushedBytes(&parts_) <= kLittleBytes) break;
+    // Those before it go with the flush.
+    if (LogWriter* const log = parts_.writes.log(); log != nullptr) {
+      NACRE_RETURN_IF_ERROR(parts_.context.ExplainFailure(log->StartShortSegment()));
+    }
+    NACRE_RETURN_IF_ERROR(parts_.flushes.Flush(FlushOptions(), /*only=*/nullptr));
+  }
+  return Status::OK();
+}
+
+Status DBImpl::CloseAs(Ending ending) {
   {
     MutexLock lock(&parts_.state.mutex);
     if (std::exchange(close_begun_, true)) {
@@ -210,10 +271,10 @@ Status DBImpl::Close() {
       return close_status_;
     }
     parts_.state.work.pauses = 0;
-    parts_.state.MaybeSchedule();
+    if (ending == Ending::kClose) parts_.state.MaybeSchedule();
     parts_.state.changed.SignalAll();
   }
-  const Status status = CatchAll([this] { return CloseNow(); });
+  const Status status = CatchAll([&] { return CloseNow(ending); });
   MutexLock lock(&parts_.state.mutex);
   closed_ = true;
   close_status_ = status;
@@ -221,14 +282,16 @@ Status DBImpl::Close() {
   return status;
 }
 
-Status DBImpl::CloseNow() {
+Status DBImpl::CloseNow(Ending ending) {
   // What was acknowledged without a log is in the MemTables: it has to reach the nodes first. If it
   // cannot, that is answered, and the tables and the log are kept nevertheless. What a log has is
   // safe without a flush: the next owner has it from there.
   NACRE_POINT("close.begin");
-  Status status = parts_.flushes.Flush(FlushOptions(), /*only=*/nullptr);
-  const bool in_tables = status.ok();
-  if (!in_tables && AllInLog()) {
+  const bool keep_log = ending == Ending::kHandOver && AllInLog(&parts_);
+  Status status;
+  if (!keep_log) status = parts_.flushes.Flush(FlushOptions(), /*only=*/nullptr);
+  const bool in_tables = keep_log ? NothingToFlush(&parts_) : status.ok();
+  if (!status.ok() && AllInLog(&parts_)) {
     Log(parts_.context.options.info_log, LogLevel::kWarn,
         "{}: the log stays, since a flush failed: {}", parts_.context.name, status.ToString());
     status = Status::OK();
@@ -237,7 +300,7 @@ Status DBImpl::CloseNow() {
   const auto also = [&status](Status step) {
     if (status.ok()) status = std::move(step);
   };
-  StopThreads();
+  StopThreads(/*give_up=*/keep_log);
   if (parts_.writes.log() != nullptr) parts_.writes.log()->Close();
   NACRE_POINT("close.log-closed");
   if (in_tables) also(parts_.committer.DropLog(parts_.generations.sequencer()->LastPublished()));
@@ -245,36 +308,34 @@ Status DBImpl::CloseNow() {
   parts_.committer.manifest()->Close();
   NACRE_POINT("close.manifest-closed");
   parts_.context.epochs.Collect();
-  also(parts_.context.space.ReturnFreeSlabs());
+  // The next owner can use them.
+  if (ending == Ending::kClose) also(parts_.context.space.ReturnFreeSlabs());
   NACRE_POINT("close.slabs-returned");
+  parts_.context.EndReads();
   also(parts_.context.client->databases()->Leave(parts_.context.database_id));
   NACRE_POINT("close.database-left");
+  // They count in what databases share, however long iterators keep this one.
+  if (ending == Ending::kHandOver) LetMemTablesGo(&parts_);
   Log(parts_.context.options.info_log, status.ok() ? LogLevel::kInfo : LogLevel::kError,
       "closed {}: {}", parts_.context.name, status.ToString());
   return status;
 }
 
-bool DBImpl::AllInLog() {
-  if (parts_.writes.log() == nullptr || !parts_.writes.log()->Sync().ok()) return false;
-  MutexLock lock(&parts_.state.mutex);
-  for (const auto& [id, family] : parts_.state.families->by_id) {
-    for (const auto& memtable : family->current_view()->memtables) {
-      if (!memtable->all_in_some_log()) return false;
-    }
-  }
-  return true;
-}
-
-void DBImpl::StopThreads() {
+void DBImpl::StopThreads(bool give_up) {
   {
     MutexLock lock(&parts_.state.mutex);
     parts_.state.closing.store(true, std::memory_order_release);
+    parts_.state.handing_over.store(give_up, std::memory_order_release);
     parts_.write_controller.Update();
     parts_.state.changed.SignalAll();
+  }
+  // Jobs that were cancelled end meanwhile.
+  if (parts_.redundancy_keeper != nullptr) parts_.redundancy_keeper->Stop();
+  {
+    MutexLock lock(&parts_.state.mutex);
     while (parts_.state.work.flush_running || parts_.state.work.compactions_running > 0)
       parts_.state.changed.Wait();
   }
-  if (parts_.redundancy_keeper != nullptr) parts_.redundancy_keeper->Stop();
   if (index_thread_.joinable()) index_thread_.Join();
   parts_.flushes.Stop();
   parts_.compactions.Stop();

@@ -23,6 +23,8 @@ namespace {
 
 /// A thread for what is done for each table costs less than it saves.
 constexpr size_t kManyTables = 10'000;
+/// So much of the log takes about as long to read as one more thread's connections to the nodes.
+constexpr uint64_t kManyLogBytes = 8 << 20;
 
 /// Until a database is open its process has little else to do, but a few threads are enough.
 size_t OpeningThreads() {
@@ -227,13 +229,16 @@ Status Recovery::ReplayLog(const ManifestState& state, LogReadResult* result, bo
     return Status::Corruption("sequence " + std::to_string(first) + " is of column family " +
                               std::to_string(unknown) + ", which there never was");
   };
+  uint64_t bytes = 0;
+  for (const LogSegment& segment : segments) bytes += segment.copies.front().length;
+  const size_t threads = std::min<size_t>(OpeningThreads(), 1 + bytes / kManyLogBytes);
   size_t parts = 0;
   // All families' values lie in the memory of one MemTable.
   const uint16_t generation = parts_.generations.sequencer()->generation();
   MemTable* first = parts_.generations.MakeMemTable(parts_.state.default_family.get(), generation);
   NACRE_RETURN_IF_ERROR(ReadLogInParts(context_.client, context_.database_id, segments,
-                                       context_.options.wal_recovery_mode, OpeningThreads(),
-                                       first->arena(), replay, result, &parts)
+                                       context_.options.wal_recovery_mode, threads, first->arena(),
+                                       replay, result, &parts)
                             .WithContext("log of " + context_.name));
   std::shared_ptr<const MemTable> keeper;
   {
@@ -245,7 +250,7 @@ Status Recovery::ReplayLog(const ManifestState& state, LogReadResult* result, bo
     if (of_family.empty()) continue;
     MemTable* memtable = parts_.generations.MakeMemTable(families->Find(id), generation);
     if (memtable != first) memtable->KeepAlive(keeper);
-    of_family.InsertInto(memtable, OpeningThreads());
+    of_family.InsertInto(memtable, threads);
     memtable->NoteReplayed();
     *replayed = true;
   }

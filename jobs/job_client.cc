@@ -17,9 +17,9 @@ namespace nacre::pool {
 namespace {
 
 /// How soon a cancellation, or a death that was not reported, is noticed.
-constexpr std::chrono::milliseconds kWatchPeriod{20};
+constexpr std::chrono::milliseconds kWatchPeriod{5};
 /// Looks in a row that find the executor slow before the job is given to another one.
-constexpr int kSlowLooks = 10;
+constexpr int kSlowLooks = 40;
 /// How often it is asked whether it is there.
 constexpr std::chrono::milliseconds kPingPeriod{500};
 

@@ -7,7 +7,7 @@ namespace nacre {
 
 namespace {
 
-constexpr std::chrono::nanoseconds kNap = std::chrono::milliseconds(20);
+constexpr std::chrono::nanoseconds kNap = std::chrono::milliseconds(5);
 
 }  // namespace
 

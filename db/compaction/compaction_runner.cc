@@ -173,7 +173,9 @@ Status CompactionRunner::TryCompaction(Compaction* compaction, bool* released) {
   } else {
     outputs.Drop();
   }
-  status = context_.ExplainFailure(std::move(status));
+  // One that was cancelled needs no explanation, for which the nodes would be asked.
+  const bool cancelled = status.IsAborted() && state_->closing.load(std::memory_order_relaxed);
+  if (!cancelled) status = context_.ExplainFailure(std::move(status));
   NACRE_POINT("compaction.committed");
   if (status.ok() && edit.added.empty()) committer_->RecordState();  // Before the inputs are free.
   {

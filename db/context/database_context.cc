@@ -43,6 +43,13 @@ Status DatabaseContext::ExplainFailure(Status failure) {
   return owner;
 }
 
+void DatabaseContext::EndReads() {
+  closed.store(true, std::memory_order_release);  // Pairs with CheckLease.
+  if (lease != nullptr) lease->End();
+  store.Close();
+  space.End();
+}
+
 Redundancy DatabaseContext::Allowed(const Redundancy& wanted) const {
   const bool may_narrow = options.allow_narrow_writes && wanted.striped();
   if (!may_narrow && !live.allow_degraded_writes) return wanted;

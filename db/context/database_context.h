@@ -62,8 +62,19 @@ struct DatabaseContext {
   /// while there is room for all, none is written.
   int BloomBitsPerKey() const { return point_tiers.memory() == nullptr ? 0 : kBloomBitsPerKey; }
 
-  /// OK as long as this process owns the database; it always does where the pool is its own.
-  Status CheckLease() { return lease == nullptr ? Status::OK() : lease->Check(); }
+  /// OK as long as this process owns the database, which it always does where the pool is its own,
+  /// until it closes it: then `ShutdownInProgress`.
+  Status CheckLease() {
+    if (lease != nullptr) [[likely]]
+      return lease->Check();
+    return closed.load(std::memory_order_acquire)  // Pairs with EndReads.
+               ? Status::ShutdownInProgress("the database is closed")
+               : Status::OK();
+  }
+  /// Must be called before the database is left, by one thread: no read of it begins from here on,
+  /// and no bytes of tables that arrive later count, since another owner may have reused the space.
+  /// What iterators have at hand stays. What is freed from here on is for the next owner to find.
+  void EndReads();
   /// `failure`, or `Fenced` if the nodes say that this is behind it.
   Status ExplainFailure(Status failure);
 
@@ -92,6 +103,7 @@ struct DatabaseContext {
   DBCounters counters;
   OwnerEvents events;
   std::unique_ptr<OwnerLease> lease;  ///< Null: an embedded pool. Set before anybody reads.
+  std::atomic<bool> closed{false};    ///< EndReads was called.
 };
 
 }  // namespace nacre

@@ -92,6 +92,9 @@ struct DatabaseState {
   const std::shared_ptr<ColumnFamily> default_family;
   /// Changed under the mutex. Set also cancels compactions that run.
   std::atomic<bool> closing{false};
+  /// Changed under the mutex, with `closing`. Set also cancels flushes that run, and none begins:
+  /// the next owner has from the log what MemTables have.
+  std::atomic<bool> handing_over{false};
 
   mutable Mutex mutex;
   CondVar changed{&mutex};

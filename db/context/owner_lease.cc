@@ -35,6 +35,7 @@ Status OwnerLease::Renew() {
   // The lease begins before the nodes are asked, so it ends before theirs do.
   const uint64_t start = clock_->NowNanos();
   const uint64_t hang_ups = hang_ups_.load();
+  if (ended_.load()) return Status::ShutdownInProgress("the database is closed");
   if (client_->databases()->Fenced(database_id_) || fenced_.load()) {
     return Fenced(Status::Fenced("another owner has taken the database over"));
   }
@@ -57,7 +58,13 @@ void OwnerLease::Extend(uint64_t until_nanos) {
   uint64_t known = until_nanos_.load(std::memory_order_relaxed);
   while (known < until_nanos && !until_nanos_.compare_exchange_weak(known, until_nanos)) {
   }
-  if (fenced_.load()) until_nanos_.store(0);
+  if (fenced_.load() || ended_.load()) until_nanos_.store(0);
+}
+
+void OwnerLease::End() {
+  Stop();
+  ended_.store(true);
+  until_nanos_.store(0);
 }
 
 Status OwnerLease::Fenced(Status why) {

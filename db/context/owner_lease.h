@@ -35,6 +35,8 @@ class OwnerLease {
   /// Has the first lease when this returns OK.
   Status Start();
   void Stop() { task_.Stop(); }
+  /// Ends the lease for good: the database is closed here, and Check answers `ShutdownInProgress`.
+  void End();
 
   /// OK as long as the lease lasts, and when it could be renewed; else `Fenced`, or `Unavailable`
   /// naming nodes. Three relaxed loads and a coarse clock as a rule.
@@ -67,9 +69,11 @@ class OwnerLease {
   /// an earlier count renews once too often, an earlier time with a later count is within the lease
   /// that has just been confirmed.
   std::atomic<uint64_t> hang_ups_then_{0};
-  /// There is another owner. Sequentially consistent with until_nanos_ where either is written: a
-  /// thread that extends the lease reads this afterwards, one that ends it has set this before.
+  /// There is another owner, or the database is closed here. Sequentially consistent with
+  /// until_nanos_ where either is written: a thread that extends the lease reads these afterwards,
+  /// one that ends it has set one of these before.
   std::atomic<bool> fenced_{false};
+  std::atomic<bool> ended_{false};
   std::atomic<uint64_t> waiting_since_nanos_{0};  ///< 0: no read waits for a lease.
   PeriodicTask task_;
 };

@@ -15,6 +15,7 @@ void FlushScheduler::Schedule() {
   state_->mutex.AssertHeld();
   BackgroundWork& work = state_->work;
   if (work.pauses > 0 || work.flush_running) return;
+  if (state_->handing_over.load(std::memory_order_relaxed)) return;
   if (work.ended_generations.empty() && !work.pool_full) return;
   // What cannot be scheduled is not running; the task begins with the mutex.
   executor_->Schedule([this] { Loop(); });
@@ -36,24 +37,27 @@ Status FlushScheduler::Flush(const FlushOptions& options, const ColumnFamily* on
 Status FlushScheduler::FlushAndWait(const FlushOptions& options, const ColumnFamily* only) {
   // An attempt that began earlier may have failed for a reason that is gone.
   const uint64_t earlier = state_->work.flush_attempts;
+  const auto has_failed = [this, earlier]() REQUIRES(state_->mutex) {
+    return !state_->work.flush_error.ok() && state_->work.flush_failed_attempt > earlier;
+  };
+  const auto is_given_up = [this] { return state_->handing_over.load(std::memory_order_relaxed); };
   // Full MemTables that wait keep their bound even against explicit flushes.
   const auto most = [this]() REQUIRES(state_->mutex) { return state_->MemTablesMax() - 1; };
-  while (state_->work.ended_generations.size() >= most() &&
-         (state_->work.flush_error.ok() || state_->work.flush_failed_attempt <= earlier)) {
+  while (state_->work.ended_generations.size() >= most() && !has_failed() && !is_given_up()) {
     state_->changed.Wait();
   }
+  if (is_given_up()) return Status::ShutdownInProgress();
   if (state_->work.ended_generations.size() >= most()) return state_->work.flush_error;
   if (generations_->HasEntries(only)) generations_->Switch();
   if (state_->work.ended_generations.empty() || !options.wait) return Status::OK();
   const SequenceNumber boundary = state_->work.ended_generations.back().boundary;
-  while (!state_->work.ended_generations.empty() &&
-         state_->work.ended_generations.front().boundary <= boundary &&
-         (state_->work.flush_error.ok() || state_->work.flush_failed_attempt <= earlier)) {
-    state_->changed.Wait();
-  }
-  const bool flushed = state_->work.ended_generations.empty() ||
-                       state_->work.ended_generations.front().boundary > boundary;
-  return flushed ? Status::OK() : state_->work.flush_error;
+  const auto is_flushed = [this, boundary]() REQUIRES(state_->mutex) {
+    return state_->work.ended_generations.empty() ||
+           state_->work.ended_generations.front().boundary > boundary;
+  };
+  while (!is_flushed() && !has_failed() && !is_given_up()) state_->changed.Wait();
+  if (is_flushed()) return Status::OK();
+  return has_failed() ? state_->work.flush_error : Status::ShutdownInProgress();
 }
 
 bool FlushScheduler::AwaitRoom(uint64_t room) {
@@ -82,7 +86,8 @@ void FlushScheduler::Loop() {
       const bool closing = state_->closing.load(std::memory_order_relaxed);
       const bool idle =
           state_->work.ended_generations.empty() && (closing || !state_->work.pool_full);
-      if (idle || (closing && failures > 0) || state_->work.pauses > 0) {
+      const bool given_up = state_->handing_over.load(std::memory_order_relaxed);
+      if (idle || given_up || (closing && failures > 0) || state_->work.pauses > 0) {
         state_->work.flush_running = false;
         state_->changed.SignalAll();
         return;
@@ -109,6 +114,7 @@ void FlushScheduler::Loop() {
       return written.ok() ? CommitFlush(oldest, &edits) : written;
     });
     context_.tables_begun.End(begun);
+    if (!status.ok() && state_->handing_over.load(std::memory_order_relaxed)) continue;
     status = context_.ExplainFailure(std::move(status));
     // A pool is full once nothing is left that could make room in it.
     if (status.IsNoSpace() && (AwaitRoom(room) || EnterFullPool())) continue;

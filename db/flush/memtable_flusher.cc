@@ -105,6 +105,7 @@ Status MemTableFlusher::TryFlush(std::vector<FlushPart>* parts, SequenceNumber b
     merge.table.lineage = EncodeTableLineage(lineage);
     merge.target_table_bytes = UINT64_MAX;
     merge.snapshots = snapshots;
+    merge.cancelled = &state_->handing_over;
     const Slice begin(part.first);
     const Slice end(part.last);
     // Range tombstones may reach further than the entries.

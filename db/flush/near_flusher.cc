@@ -140,9 +140,13 @@ bool NearFlusher::Flush(const PartFlush& flush, const MergeOptions& merge, Flush
     ReservedOutputs reserved(&context_.space, &end, &tables.outputs);
     NACRE_POINT("flush.space-reserved");
     pool::CompactionResult made;
-    // A flush ends, also while the database closes.
-    status = pool::RunOnNode(context_.client, executor, job, /*cancelled=*/nullptr, &made, &end);
+    // A flush ends, also while the database closes, unless the next owner replays the log.
+    status = pool::RunOnNode(context_.client, executor, job, &state_->handing_over, &made, &end);
     turn.Leave();
+    if (status.IsAborted() && state_->handing_over.load(std::memory_order_relaxed)) {
+      result->status = std::move(status);
+      return true;
+    }
     if (status.ok()) {
       result->near = true;
       result->stats = made.stats;

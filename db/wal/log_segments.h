@@ -29,6 +29,8 @@ struct WrittenSegment {
 
 /// What the first one has; those after it grow.
 inline constexpr uint64_t kFirstSegmentBytes = 64 << 10;
+/// Bytes of a segment that the next owner is to read soon.
+inline constexpr uint64_t kShortSegmentBytes = 1 << 20;
 
 /// Several in a write buffer, so that space is given back in steps.
 inline uint64_t LogSegmentBytes(uint64_t write_buffer_size) {

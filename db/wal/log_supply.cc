@@ -68,6 +68,17 @@ Status LogSupply::Take(uint64_t bytes, PreparedSegment* prepared) {
   return Status::OK();
 }
 
+void LogSupply::StartOver(uint64_t bytes) {
+  MutexLock lock(&mutex_);
+  while (preparing_) changed_.Wait();
+  DropSpare();
+  bytes_ = std::min(bytes, most_bytes_);
+  wanted_bytes_ = bytes_;
+  const uint64_t before = attempts_;
+  task_.Wake();
+  while (attempts_ == before && !stop_) changed_.Wait();
+}
+
 void LogSupply::GiveLane(std::unique_ptr<pool::Lane> lane) {
   MutexLock lock(&mutex_);
   if (lane != nullptr && lane_ == nullptr) lane_ = std::move(lane);

@@ -46,6 +46,9 @@ class LogSupply {
   /// Has another spare made if a replica of this one is on a node for which `leave` answers true.
   /// Returns whether a segment that is unused has a replica there.
   bool LeaveNodes(const std::function<bool(NodeId)>& leave) EXCLUDES(mutex_);
+  /// The next segment is of `bytes` (at most those of the others), and those behind it are twice as
+  /// large each, as at first. Returns when there is one, or one attempt has failed.
+  void StartOver(uint64_t bytes) EXCLUDES(mutex_);
   /// Prepares nothing any more; the spare is unused. Waits for a call of the space that is under
   /// way.
   void Stop() EXCLUDES(mutex_);

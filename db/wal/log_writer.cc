@@ -405,6 +405,11 @@ Status LogWriter::StartSegment() {
   return OpenFor(0);
 }
 
+Status LogWriter::StartShortSegment() {
+  supply_->StartOver(kShortSegmentBytes);  // Ready before writers are kept waiting.
+  return StartSegment();
+}
+
 // ---- The database -----------------------------------------------------------------------------
 
 std::vector<WrittenSegment> LogWriter::SegmentsOf(uint64_t first, uint64_t last) {

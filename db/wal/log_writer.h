@@ -106,6 +106,9 @@ class LogWriter {
   /// Begins a segment whose header tells of LogWriterOptions::complete_through as it is now, or
   /// later.
   Status StartSegment() EXCLUDES(mutex_);
+  /// The same, and the segment is short, as those behind it are at first: the next owner, which
+  /// reads all of the last one in all replicas, has little to read. Writers hardly wait.
+  Status StartShortSegment() EXCLUDES(mutex_);
 
   /// Segments that have records of generations from `first` to `last`, all of which were awaited,
   /// in order. They stay until TakeUnneeded gives them out.

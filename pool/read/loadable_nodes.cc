@@ -13,6 +13,7 @@ std::shared_ptr<const LoadableMemory> LoadableNodes::Region(NodeId node) {
   // One that connects may take seconds; the others read meanwhile.
   if (!mutex_.TryLock()) return nullptr;
   const MutexLock lock(&mutex_, std::adopt_lock);
+  if (closed_) return nullptr;
   for (auto& region : regions_) {
     if (region != nullptr && !region->Valid()) region.reset();
   }
@@ -25,6 +26,13 @@ std::shared_ptr<const LoadableMemory> LoadableNodes::RegionOf(const ExtentAddr& 
   const bool holds = region != nullptr && extent.start.offset <= region->size() &&
                      extent.length <= region->size() - extent.start.offset;
   return holds ? region : nullptr;
+}
+
+void LoadableNodes::Close() {
+  MutexLock lock(&mutex_);
+  closed_ = true;
+  regions_.assign(regions_.size(), nullptr);
+  lane_.reset();  // What was mapped through a connection is valid as long as that.
 }
 
 std::shared_ptr<const LoadableMemory> LoadableNodes::Map(NodeLink* link) {

@@ -23,6 +23,8 @@ class LoadableNodes {
   /// Connects to a node when it is asked for it first; other threads do not wait for that, but get
   /// null. The memory of a node that is gone stays until its last user lets it go.
   std::shared_ptr<const LoadableMemory> RegionOf(const ExtentAddr& extent) EXCLUDES(mutex_);
+  /// No region is valid any more, and there will be none.
+  void Close() EXCLUDES(mutex_);
 
  private:
   std::shared_ptr<const LoadableMemory> Region(NodeId node) EXCLUDES(mutex_);
@@ -30,6 +32,7 @@ class LoadableNodes {
 
   Fabric* const fabric_;
   Mutex mutex_;
+  bool closed_ GUARDED_BY(mutex_) = false;
   std::unique_ptr<Lane> lane_ GUARDED_BY(mutex_);  ///< Null until it is needed.
   std::vector<std::shared_ptr<const LoadableMemory>> regions_ GUARDED_BY(mutex_);  ///< By node.
 };

@@ -247,6 +247,14 @@ void SpaceAllocator::Rep::Free(const ExtentAddr& extent) try {
   // database is opened again.
 }
 
+void SpaceAllocator::Rep::End() {
+  MutexLock lock(&mutex_);
+  ended_ = true;
+  for (Node& node : nodes_) {
+    while (node.exchanging) changed_.Wait();
+  }
+}
+
 void SpaceAllocator::Rep::SetDraining(std::vector<NodeId> nodes) {
   MutexLock lock(&mutex_);
   for (Node& node : nodes_) node.draining = false;
@@ -282,6 +290,7 @@ SpaceAllocator::Rep::Growth SpaceAllocator::Rep::FindGrowth(const Node& node,
 Status SpaceAllocator::Rep::MakeRoom(NodeId node, uint64_t bytes, bool extend) {
   Node& state = nodes_[node];
   while (state.exchanging) changed_.Wait();
+  if (ended_) return Status::ShutdownInProgress("the database is closed");
   if (state.free.CanTake(bytes)) return Status::OK();
 
   const Growth growth = extend ? FindGrowth(state, bytes) : Growth();
@@ -396,7 +405,7 @@ std::vector<uint64_t> SpaceAllocator::Rep::Surplus(const Node& node, uint64_t ke
 
 void SpaceAllocator::Rep::ReturnSurplusLater(NodeId node) {
   Node& state = nodes_[node];
-  if (state.return_scheduled || !client_->alive(node)) return;
+  if (ended_ || state.return_scheduled || !client_->alive(node)) return;
   if (state.unanswered.empty() && Surplus(state, SparesToKeep(state)).empty()) return;
   Schedule([this, node] {
     MutexLock lock(&mutex_);
@@ -409,6 +418,7 @@ void SpaceAllocator::Rep::ReturnSurplusLater(NodeId node) {
 Status SpaceAllocator::Rep::ReturnSurplus(NodeId node, uint64_t keep) {
   Node& state = nodes_[node];
   while (state.exchanging) changed_.Wait();
+  if (ended_) return Status::OK();
   const std::vector<uint64_t> surplus = Surplus(state, keep);
   if (surplus.empty() && state.unanswered.empty()) return Status::OK();
   for (const uint64_t slab : surplus) {
@@ -551,6 +561,7 @@ Status SpaceAllocator::ReserveFragments(const Placement& placement, uint64_t tab
                                         FragmentSet wanted, std::vector<ExtentAddr>* extents) {
   return rep_->ReserveFragments(placement, table_bytes, wanted, extents);
 }
+void SpaceAllocator::End() { rep_->End(); }
 void SpaceAllocator::SettleOn(int nodes) { rep_->SettleOn(nodes); }
 HomeNodes SpaceAllocator::Home() const { return rep_->Home(); }
 void SpaceAllocator::SetDraining(std::vector<NodeId> nodes) { rep_->SetDraining(std::move(nodes)); }

@@ -66,6 +66,10 @@ class SpaceAllocator {
   /// Must be called before leaving the database: nothing is asked of its nodes any more, and what
   /// waits for a job's end stays used. The next owner finds that free.
   void EndQuarantine() { quarantine_.Stop(); }
+  /// Must be called before leaving the database, as the last thing: nothing is leased or returned
+  /// any more, also for what is freed later, as another owner may have the slabs by then. Waits for
+  /// requests that are under way.
+  void End();
 
   /// Chooses `nodes` nodes as home: as long as they have room, everything goes there. Once, after
   /// Restore. What nodes that do not answer have leased counts as all.

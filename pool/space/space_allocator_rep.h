@@ -35,6 +35,7 @@ class SpaceAllocator::Rep {
   Status ReserveFragments(const Placement& placement, uint64_t table_bytes, FragmentSet wanted,
                           std::vector<ExtentAddr>* extents) EXCLUDES(mutex_);
   void Free(const ExtentAddr& extent) EXCLUDES(mutex_);
+  void End() EXCLUDES(mutex_);
   void SettleOn(int nodes) EXCLUDES(mutex_);
   HomeNodes Home() const EXCLUDES(mutex_);
   void SetDraining(std::vector<NodeId> nodes) EXCLUDES(mutex_);
@@ -132,6 +133,7 @@ class SpaceAllocator::Rep {
   /// Bytes of the latest extent: the next may be alike.
   uint64_t ahead_bytes_ GUARDED_BY(mutex_) = 0;
   int background_ GUARDED_BY(mutex_) = 0;
+  bool ended_ GUARDED_BY(mutex_) = false;
   uint64_t turn_ GUARDED_BY(mutex_) = 0;
 };
 

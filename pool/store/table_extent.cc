@@ -69,12 +69,21 @@ class RemoteRead : public PendingRead {
       }
     }
     NACRE_RETURN_IF_ERROR(status_);
+    NACRE_RETURN_IF_ERROR(CheckOpen());
     *bytes = Slice(plan_.in_place != nullptr ? plan_.in_place : read_->buffer().data(), length_);
     return Status::OK();
   }
 
  private:
+  /// Acquire: what arrived before this answers OK arrived before the store was closed.
+  Status CheckOpen() const {
+    if (!table_->store->closed.load(std::memory_order_acquire)) [[likely]]
+      return Status::OK();
+    return Status::ShutdownInProgress("the database is closed");
+  }
+
   void Start(bool ahead) {
+    if (status_ = CheckOpen(); !status_.ok()) return;
     const FragmentSet lost = lost_ | table_->Lost();
     const FragmentSet slow = lost | table_->LostOrSlow();
     const FragmentSet avoided = slow | late_;

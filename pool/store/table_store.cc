@@ -90,6 +90,11 @@ const char* TableStore::InLocalMemory(const ExtentAddr& extent) const {
   return bytes - kFragmentHeadBytes;
 }
 
+void TableStore::Close() {
+  rep_->closed.store(true, std::memory_order_release);  // Pairs with the reads of extents.
+  rep_->loadable.Close();
+}
+
 PoolClient* TableStore::client() const { return rep_->client; }
 TableStore::Memory TableStore::memory() const { return rep_->memory; }
 uint64_t TableStore::damage_reports() const {

@@ -81,6 +81,10 @@ class TableStore {
   /// An extent's bytes, head first; null if they do not lie in local memory.
   const char* InLocalMemory(const ExtentAddr& extent) const;
 
+  /// From here on the tables may lose their memory to others: reads of extents that begin, or are
+  /// awaited, after this answer `ShutdownInProgress`, and nothing that was loaded counts.
+  void Close();
+
   PoolClient* client() const;
   Memory memory() const;
   EncodingWork encoding_work() const;

@@ -35,6 +35,7 @@ class TableStore::Rep {
   const int buffers_in_flight;
   ConnectionPool connections;
   LoadableNodes loadable;
+  std::atomic<bool> closed{false};
   std::atomic<uint64_t> damaged_reads{0};
   std::atomic<uint64_t> damage_reports{0};
 

@@ -11,7 +11,9 @@
 namespace nacre {
 namespace {
 
+/// So that a merge ends within milliseconds of being cancelled.
 constexpr uint64_t kEntriesBetweenChecks = 256;
+constexpr uint64_t kBytesAsAnEntry = 4096;
 constexpr size_t kNoStripe = SIZE_MAX;
 
 class Merge {
@@ -106,7 +108,9 @@ Status Merge::Run() {
   if (options_.range_tombstones != nullptr) PrepareFragments();
   uint64_t until_check = kEntriesBetweenChecks;
   for (; input_->Valid(); input_->Next()) {
-    if (--until_check == 0) {
+    const uint64_t cost = 1 + input_->value().size() / kBytesAsAnEntry;
+    until_check -= std::min(until_check, cost);
+    if (until_check == 0) {
       until_check = kEntriesBetweenChecks;
       if (options_.cancelled != nullptr && options_.cancelled->load(std::memory_order_relaxed)) {
         return Status::Aborted("merge was cancelled");

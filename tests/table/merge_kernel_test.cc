@@ -333,6 +333,21 @@ TEST(MergeKernelTest, CancelledMergeIsAborted) {
   EXPECT_LT(outputs.stats.entries_read, 1000u);
 }
 
+TEST(MergeKernelTest, OfLargeValuesFewAreReadBeforeACancellationCounts) {
+  std::vector<TestEntry> entries;
+  for (int i = 100; i < 140; ++i) {
+    entries.push_back(
+        {std::to_string(i), PackTag(7, ValueType::kValue), std::string(100 << 10, 'v')});
+  }
+  const std::atomic<bool> cancelled{true};
+  MergeOptions options = BytewiseOptions();
+  options.cancelled = &cancelled;
+  VectorIterator input(kBytewise, entries);
+  Outputs outputs;
+  EXPECT_TRUE(outputs.Merge(&input, options).IsAborted());
+  EXPECT_LT(outputs.stats.bytes_read, 2u << 20);
+}
+
 TEST(MergeKernelTest, FailuresComeBackAsTheyAre) {
   MergeOptions options = BytewiseOptions();
   options.target_table_bytes = 20'000;

@@ -442,6 +442,30 @@ TEST_F(LogWriterTest, SegmentsAreGivenOutByGeneration) {
   EXPECT_TRUE(writer_->TakeUnneeded(4, true).empty());
 }
 
+TEST_F(LogWriterTest, AShortSegmentIsBegunInTheMiddleOfLongOnes) {
+  Random random(TestSeed(506));
+  OpenPoolFor(3, 2);
+  LogWriterOptions options = Options();
+  options.segment_bytes = 4 << 20;
+  OpenWriter(options);
+  AppendSome(100, 900, &random, &next_, &model_);
+  const auto open_bytes = [&] {
+    return writer_->SegmentsOf(0, UINT64_MAX).back().segment.copies.front().length;
+  };
+  EXPECT_GE(open_bytes(), 4u << 20);
+  for (int i = 0; i < 3; ++i) {
+    ASSERT_TRUE(IsOk(writer_->StartShortSegment()));
+    AppendSome(100, 900, &random, &next_, &model_);
+    EXPECT_LT(open_bytes(), 2u << 20);
+  }
+  ExpectLog(model_);
+  // Those behind it grow again.
+  while (open_bytes() < 4u << 20) AppendSome(100, 9000, &random, &next_, &model_);
+  ExpectLog(model_);
+  writer_->Close();
+  EXPECT_TRUE(writer_->StartShortSegment().IsShutdownInProgress());
+}
+
 TEST_F(LogWriterTest, AClosedLogGivesEverythingOut) {
   Random random(TestSeed(505));
   OpenLog(3, 2);
