@@ -171,12 +171,16 @@ void LocalParticipant::LeaveToOwner(const std::string& batch) {
 
 void LocalParticipant::Abort(const std::string& batch) {
   Batch* const entry = BeginWriting(batch);
-  if (entry == nullptr) return;
-  if (entry->has_entry) RemoveEntry(batch, entry->options);
+  if (entry != nullptr) AbortNow(batch, *entry);
+}
+
+void LocalParticipant::AbortNow(const std::string& batch, const Batch& entry) {
+  if (entry.has_entry) RemoveEntry(batch, entry.options);
   End(batch);
 }
 
 Status LocalParticipant::Settle(const std::string& batch, bool* decided) {
+  Batch* entry = nullptr;
   {
     MutexLock lock(&mutex_);
     *decided = decided_.contains(batch);
@@ -191,8 +195,13 @@ Status LocalParticipant::Settle(const std::string& batch, bool* decided) {
         !NACRE_PLANTED_BUG("batch.settled-while-it-is-decided")) {
       return Status::Busy("batch " + batch + ": it may be being decided");
     }
+    // From here on it cannot be decided.
+    entry = &found->second;
+    if (!NACRE_PLANTED_BUG("batch.undecided-is-decided-later")) {
+      entry->state = Batch::State::kWriting;
+    }
   }
-  if (!NACRE_PLANTED_BUG("batch.undecided-is-decided-later")) Abort(batch);
+  if (!NACRE_PLANTED_BUG("batch.undecided-is-decided-later")) AbortNow(batch, *entry);
   return Status::OK();
 }
 

@@ -82,6 +82,8 @@ class LocalParticipant final : public BatchParticipant {
   /// The batch, whose state is now kWriting. Null: it is not prepared.
   Batch* BeginWriting(const std::string& batch) EXCLUDES(mutex_);
   void EndWriting(const std::string& batch, Batch::State state) EXCLUDES(mutex_);
+  /// Its state is kWriting.
+  void AbortNow(const std::string& batch, const Batch& entry) EXCLUDES(mutex_);
   void End(const std::string& batch) EXCLUDES(mutex_);
   void LeaveGate(const std::string& batch, Batch* entry);
   void RemoveEntry(const std::string& batch, const WriteOptions& options);

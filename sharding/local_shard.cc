@@ -138,19 +138,13 @@ uint32_t LocalShard::KeyspaceId(uint32_t id) const {
   return id;
 }
 
-Status LocalShard::FlushAll() const {
-  std::shared_ptr<const Families> families;
-  {
-    MutexLock lock(&mutex_);
-    families = families_;
-  }
-  return Do([&]() -> Status {
-    NACRE_RETURN_IF_ERROR(db_->Flush({}, nullptr));
-    for (const auto& family : *families) {
-      if (family != nullptr) NACRE_RETURN_IF_ERROR(db_->Flush({}, family.get()));
-    }
-    return Status::OK();
-  });
+Status LocalShard::PrepareHandover() const {
+  return Do([this] { return engine_->PrepareHandover(); });
+}
+
+Status LocalShard::CloseForHandover() {
+  participant_.Close();
+  return engine_->CloseForHandover();
 }
 
 Status LocalShard::Translate(WriteBatch* updates) const {

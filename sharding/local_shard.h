@@ -107,8 +107,8 @@ class LocalShard final : public Shard {
   /// Gives the families in `updates`, which have their ids in the keyspace, those of this shard.
   Status Translate(WriteBatch* updates) const;
 
-  /// Flushes all families.
-  Status FlushAll() const EXCLUDES(mutex_);
+  /// Flushes what the next owner would have to read of the log. It goes on serving.
+  Status PrepareHandover() const;
 
   /// From here on all operations are answered `Fenced`; returns when those under way have ended.
   /// After `TimedOut` some may go on.
@@ -121,6 +121,8 @@ class LocalShard final : public Shard {
   /// Reads and writes so far, more or less: some of a thread's are counted for all of them.
   uint64_t operations_counted() const { return counted_.load(std::memory_order_relaxed); }
 
+  /// Closes the database so that another process has it soon, after Leave.
+  Status CloseForHandover();
   /// `Close` of the database; no operation is under way. Iterators and snapshots may be there.
   Status Close();
 
@@ -212,7 +214,8 @@ Status LocalShard::ReadAt(const Keys& keys, const Work& work) {
   if (holds_.any()) [[unlikely]]
     NACRE_RETURN_IF_ERROR(holds_.CheckFailed(keys()));
   Status status = left() ? Left() : work();
-  if (left()) [[unlikely]]
+  const bool lost = status.IsFenced() && context_.may_move;
+  if (lost || left()) [[unlikely]]
     return Status::Aborted("shard " + std::to_string(id()) +
                            " has moved since the snapshot was taken");
   return status;

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "db/read/iterator_bounds.h"
+#include "sharding/local_shard.h"
 
 namespace nacre {
 namespace {
@@ -61,7 +62,14 @@ class ShardedIterator final : public Iterator {
   }
   Slice key() const override { return current_->key(); }
   Slice value() const override { return current_->value(); }
-  Status status() const override { return current_ == nullptr ? Status::OK() : current_->status(); }
+  Status status() const override {
+    const Status status = current_ == nullptr ? Status::OK() : current_->status();
+    const LocalShard* const shard =
+        status.ok() ? nullptr : snapshot_->view().shards[index_]->local();
+    if (shard == nullptr || !shard->may_move()) return status;
+    // Its database was closed, or belongs to another process.
+    return shard->left() || status.IsFenced() ? Status::Aborted(status.ToString()) : status;
+  }
 
  private:
   void Begin() {

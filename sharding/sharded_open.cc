@@ -6,6 +6,8 @@
 #include "db/db_impl.h"
 #include "db/options/options_check.h"
 #include "db/options/pool_of_options.h"
+#include "sharding/members/coordinator.h"
+#include "sharding/members/membership.h"
 #include "sharding/sharded_db_impl.h"
 #include "sharding/shared_batch.h"
 #include "util/exceptions.h"
@@ -44,6 +46,30 @@ Status CheckOptionsOf(const ShardedOptions& options, const std::string& name,
                                    ": all families of a keyspace have the same comparator");
   }
   return Status::OK();
+}
+
+/// Deletes what the coordinator has of the keyspace. `Busy` while it has members, or changes.
+Status DropFromCoordinator(const std::string& name, const ShardedOptions& options) {
+  std::shared_ptr<Coordinator> coordinator;
+  NACRE_RETURN_IF_ERROR(OpenCoordinator(options.coordinator, &coordinator));
+  const std::string prefix = KeyspacePrefix(MembershipOptions().pool, name);
+  const Deadline deadline = Deadline::After(Clock::System(), options.operation_timeout);
+  std::vector<Coordinator::Entry> entries;
+  int64_t revision = 0;
+  NACRE_RETURN_IF_ERROR(coordinator->Read(prefix, deadline, &entries, &revision));
+  std::vector<Coordinator::Change> changes;
+  for (const Coordinator::Entry& entry : entries) {
+    if (entry.key.starts_with(prefix + "members/")) {
+      return Status::Busy("keyspace " + name + " has members");
+    }
+    // Those of a keyspace whose name begins with this one and a slash stay.
+    if (entry.key != prefix + "map" && entry.key != prefix + "leader") continue;
+    changes.push_back({.key = entry.key, .expected = entry.changed});
+  }
+  if (changes.empty()) return Status::OK();
+  bool done = false;
+  NACRE_RETURN_IF_ERROR(coordinator->Commit(changes, deadline, &done));
+  return done ? Status::OK() : Status::Busy("keyspace " + name + " is being opened");
 }
 
 }  // namespace
@@ -191,6 +217,13 @@ Status DestroyShardedDB(const std::string& name, const Options& options) {
     }
     return DestroyDB(of_map, pooled).WithContext(of_map);
   });
+}
+
+Status DestroyShardedDB(const std::string& name, const ShardedOptions& options) {
+  if (!options.coordinator.empty()) {
+    NACRE_RETURN_IF_ERROR(CatchAll([&] { return DropFromCoordinator(name, options); }));
+  }
+  return DestroyShardedDB(name, static_cast<const Options&>(options));
 }
 
 }  // namespace nacre

@@ -191,7 +191,7 @@ Status OwnedShards::Close(const std::shared_ptr<LocalShard>& shard) {
     }
     NACRE_POINT("shard.left");
     context_.leaving(shard->id());
-    NACRE_RETURN_IF_ERROR(shard->Close());
+    NACRE_RETURN_IF_ERROR(shard->CloseForHandover());
     NACRE_POINT("shard.closed");
     return Status::OK();
   });
@@ -215,7 +215,8 @@ Status OwnedShards::Release(uint32_t shard, Deadline deadline) {
 
 Status OwnedShards::PrepareToMove(uint32_t shard) const {
   const std::shared_ptr<LocalShard> moving = Find(shard);
-  return moving == nullptr ? Status::Fenced("the shard is not served here") : moving->FlushAll();
+  return moving == nullptr ? Status::Fenced("the shard is not served here")
+                           : moving->PrepareHandover();
 }
 
 void OwnedShards::AddLoads(sharding::ControlReply* reply) const {

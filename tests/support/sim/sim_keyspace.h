@@ -71,9 +71,9 @@ class SharedKeyspace {
  private:
   /// What is known of a group, or of a plain key.
   struct Known {
-    uint64_t begun = 0;         ///< The latest number that a write was begun with.
-    uint64_t acknowledged = 0;  ///< The latest one that was acknowledged.
-    bool being_written = false;
+    uint64_t begun = 0;              ///< The latest number that a write was begun with.
+    uint64_t acknowledged = 0;       ///< The latest one that was acknowledged.
+    const Member* writer = nullptr;  ///< The one that writes it now; null: none.
     /// Writes whose end is unknown: one of them may come to be seen late (plain keys).
     std::set<uint64_t> open{};
   };
