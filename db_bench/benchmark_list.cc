@@ -188,6 +188,15 @@ constexpr BenchmarkSpec kBenchmarks[] = {
     {.name = "takeover",
      .meta = MetaOperation::kTakeover,
      .help = "open a database whose owner was killed after tail, and check what it acknowledged"},
+    {.name = "moves",
+     .meta = MetaOperation::kMoves,
+     .of_members = true,
+     .help = "while threads do what readrandomwriterandom does, give --moves times a shard to the "
+             "next member"},
+    {.name = "failover",
+     .meta = MetaOperation::kFailover,
+     .of_members = true,
+     .help = "kill a member, wait until its shards answer, and start another one"},
 };
 
 }  // namespace

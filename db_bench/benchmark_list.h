@@ -33,6 +33,8 @@ enum class MetaOperation : uint8_t {
   kTail,
   kAwaitKill,
   kTakeover,
+  kMoves,
+  kFailover,
 };
 
 /// One name that --benchmarks takes.
@@ -50,6 +52,7 @@ struct BenchmarkSpec {
   bool ycsb = false;        ///< It works on YCSB's records.
   bool shares_ops = false;  ///< `ops_per_thread` is what all threads do together.
   bool background_writer = false;
+  bool of_members = false;  ///< It needs several members of a keyspace.
   std::string_view help;
 };
 

@@ -83,6 +83,12 @@ struct BenchConfig {
   int followers = 0;                     ///< Followers of the database that this process owns.
   bool linearizable = false;
   int sharded = 0;  ///< Shards of the keyspace that takes the place of a database; 0: none does.
+  std::string coordinator;     ///< Empty: this process owns all shards.
+  std::string member_address;  ///< Empty: it owns none, if there is a coordinator.
+  std::string child_address;   ///< As `member_address` of the processes that it starts.
+  int child_members = 0;       ///< How many of them own shards beside it.
+  bool serve_member = false;   ///< This process is one of them.
+  uint64_t moves = 0;
   bool disable_wal = false;
   bool verify_checksum = true;
   bool statistics = false;

@@ -6,11 +6,13 @@
 
 #include "db_bench/config.h"
 #include "db_bench/engine/engine.h"
+#include "db_bench/engine/keyspace.h"
 #include "db_bench/flags.h"
 #include "db_bench/report/json_report.h"
 #include "db_bench/report/latency_files.h"
 #include "db_bench/report/report.h"
 #include "db_bench/runner.h"
+#include "nacre/utilities/etcd.h"
 #include "util/clock.h"
 
 namespace {
@@ -28,6 +30,19 @@ void HandleSignals() {
   action.sa_flags = static_cast<int>(SA_RESETHAND);
   sigaction(SIGINT, &action, nullptr);
   sigaction(SIGTERM, &action, nullptr);
+}
+
+/// Has the library know the coordinators that this build has.
+nacre::Status UseCoordinators(const nacre::bench::BenchConfig& config) {
+#ifdef NACRE_DB_BENCH_ETCD
+  nacre::UseEtcd();
+#endif
+  if (!config.coordinator.starts_with("etcd:")) return nacre::Status::OK();
+#ifdef NACRE_DB_BENCH_ETCD
+  return nacre::Status::OK();
+#else
+  return nacre::Status::NotSupported("--coordinator: this db_bench was built without etcd");
+#endif
 }
 
 nacre::Status RunBenchmarks(const nacre::bench::BenchConfig& config) {
@@ -81,8 +96,15 @@ int main(int argc, char** argv) {
     nacre::bench::PrintHelp();
     return 0;
   }
-  HandleSignals();
-  const nacre::Status status = RunBenchmarks(config);
+  nacre::Status status = UseCoordinators(config);
+  if (status.ok() && config.serve_member) {
+    // It ends with the process that started it.
+    std::signal(SIGINT, SIG_IGN);
+    status = nacre::bench::ServeMember(config);
+  } else if (status.ok()) {
+    HandleSignals();
+    status = RunBenchmarks(config);
+  }
   if (!status.ok()) {
     std::fprintf(stderr, "db_bench: %s\n", status.ToString().c_str());
     return 1;

@@ -15,6 +15,7 @@
 #include "db_bench/flag_choice.h"
 #include "db_bench/key_generator.h"
 #include "db_bench/load_flags.h"
+#include "db_bench/member_flags.h"
 #include "db_bench/report/json_report.h"
 #include "nacre/convenience.h"
 #include "nacre/options.h"
@@ -461,7 +462,8 @@ std::vector<gflags::CommandLineFlagInfo> OwnFlags() {
   gflags::GetAllFlags(&flags);
   std::erase_if(flags, [](const gflags::CommandLineFlagInfo& flag) {
     return !flag.filename.ends_with("db_bench/flags.cc") &&
-           !flag.filename.ends_with("db_bench/load_flags.cc");
+           !flag.filename.ends_with("db_bench/load_flags.cc") &&
+           !flag.filename.ends_with("db_bench/member_flags.cc");
   });
   return flags;
 }
@@ -517,6 +519,7 @@ Status ParseFlags(int argc, char** argv, BenchConfig* config, bool* help) {
   // The head of the report and the JSON tell it.
   if (FLAGS_seed == 0) FLAGS_seed = static_cast<int64_t>(std::time(nullptr));
   CopyFlags(config);
+  NACRE_RETURN_IF_ERROR(ParseMemberFlags(config));
   NACRE_RETURN_IF_ERROR(ParseOptions(&config->options));
   ListFlags(config);
   return Status::OK();

@@ -11,6 +11,7 @@
 
 #include "db_bench/cpu_time.h"
 #include "db_bench/engine/plain_writing.h"
+#include "db_bench/members.h"
 #include "db_bench/report/progress.h"
 #include "db_bench/report/report.h"
 #include "db_bench/takeover.h"
@@ -98,6 +99,7 @@ Status Runner::RunOne(const BenchmarkSpec& spec) {
   result.note = spec.note;
   const uint64_t cpu_nanos = ProcessCpuNanos();
   NACRE_RETURN_IF_ERROR(spec.workload != nullptr ? RunThreads(spec, &result)
+                        : spec.of_members        ? RunMembers(spec, &result)
                                                  : RunMeta(spec, &result));
   result.process_cpu_seconds = static_cast<double>(ProcessCpuNanos() - cpu_nanos) * 1e-9;
   if (result.ops == 0 && spec.workload == nullptr) return Status::OK();
@@ -244,6 +246,19 @@ Status Runner::RunTakeover() {
   return Status::OK();
 }
 
+Status Runner::RunMembers(const BenchmarkSpec& spec, BenchmarkResult* result) {
+  const MemberBench bench{.config = config_,
+                          .engine = engine_,
+                          .clock = clock_,
+                          .stop = stop_,
+                          .values = &values_,
+                          .keys = &key_chooser_,
+                          .seed = config_.seed + threads_started_};
+  threads_started_ += static_cast<uint64_t>(config_.threads);
+  return spec.meta == MetaOperation::kMoves ? MeasureMoves(bench, result)
+                                            : MeasureFailover(bench, result);
+}
+
 Status Runner::RunMeta(const BenchmarkSpec& spec, BenchmarkResult* result) {
   const uint64_t start = clock_->NowNanos();
   const uint64_t cpu_start = ThreadCpuNanos();
@@ -252,6 +267,8 @@ Status Runner::RunMeta(const BenchmarkSpec& spec, BenchmarkResult* result) {
   switch (spec.meta) {
     case MetaOperation::kNone:
     case MetaOperation::kTakeover:
+    case MetaOperation::kMoves:
+    case MetaOperation::kFailover:
       break;
     case MetaOperation::kFlush:
       NACRE_RETURN_IF_ERROR(engine_->Flush());

@@ -38,6 +38,7 @@ class Runner {
   Status RunThreads(const BenchmarkSpec& spec, BenchmarkResult* result);
   /// Opens the database itself.
   Status RunTakeover();
+  Status RunMembers(const BenchmarkSpec& spec, BenchmarkResult* result);
   Status RunMeta(const BenchmarkSpec& spec, BenchmarkResult* result);
 
   const BenchConfig& config_;

@@ -20,6 +20,7 @@ from typing import Callable
 import durability
 import followers
 import machine
+import members
 import redundancy
 import remote
 import sharded
@@ -95,6 +96,9 @@ def parse_arguments(arguments: list[str]) -> argparse.Namespace:
                         help="instead: Nacre against RocksDB with its files in the same pool")
     parser.add_argument("--sharded", action="store_true",
                         help="instead: keyspaces of 1 to 8 shards against one database")
+    parser.add_argument("--members", action="store_true",
+                        help="instead: a keyspace of several processes: requests between them, "
+                             "moves and a failover (needs etcd)")
     parser.add_argument("--paper", choices=(*sheet.PAPERS, "all"),
                         help="instead: the figures of a paper that Nacre's ideas come from, for "
                              "docs/evaluation.md")
@@ -259,6 +263,9 @@ def run(arguments: list[str]) -> None:
         return
     if options.sharded:
         sharded.run(options, Progress)
+        return
+    if options.members:
+        members.run(options, Progress)
         return
     if options.redundancy:
         redundancy.run(options, Progress)

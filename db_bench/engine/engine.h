@@ -17,6 +17,8 @@
 
 namespace nacre::bench {
 
+class KeyspaceMembers;
+
 /// What WaitForRepair has waited for.
 struct RepairWork {
   uint64_t bytes = 0;      ///< Bytes of fragments.
@@ -181,7 +183,11 @@ class Engine {
   virtual Status OpenTimeline(std::string* text);
   /// What manifest and log have done, by names that are the engine's; RocksDB, LevelDB: nothing.
   virtual std::vector<std::pair<std::string, uint64_t>> DurabilityCounters() { return {}; }
+  /// All are 0 with --coordinator: each process has its own.
   virtual Status Traffic(TrafficCounters* counters) = 0;
+  /// The members of the keyspace that is open; null if it has no --coordinator. Lives until it is
+  /// closed.
+  virtual KeyspaceMembers* members() { return nullptr; }
 };
 
 /// `config` must outlive the engine.

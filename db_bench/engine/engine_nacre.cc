@@ -7,8 +7,8 @@
 #include "db_bench/engine/engine.h"
 #include "db_bench/engine/engine_status.h"
 #include "db_bench/engine/iterator_cursor.h"
+#include "db_bench/engine/keyspace.h"
 #include "db_bench/engine/raw_write.h"
-#include "db_bench/key_generator.h"
 #include "nacre/async.h"
 #include "nacre/checkpoint.h"
 #include "nacre/db.h"
@@ -172,6 +172,7 @@ class NacreEngine final : public Engine {
     if (config_.use_secondary_db) return text + ", a follower";
     text += ", redundancy " + config_.options.redundancy;
     if (config_.sharded > 0) text += ", " + std::to_string(config_.sharded) + " shards";
+    if (!config_.coordinator.empty()) text += ", " + DescribeMembers(config_);
     if (config_.followers > 0)
       text += ", reads by " + std::to_string(config_.followers) + " followers";
     return text;
@@ -185,7 +186,7 @@ class NacreEngine final : public Engine {
     Options options = MakeOptions();
     options.create_if_missing = true;
     // The database of another run may have been either.
-    NACRE_RETURN_IF_ERROR(DestroyShardedDB(name_, options));
+    NACRE_RETURN_IF_ERROR(DestroyKeyspace(config_, name_, options));
     NACRE_RETURN_IF_ERROR(DestroyDB(name_, options));
     return Open(options);
   }
@@ -202,8 +203,12 @@ class NacreEngine final : public Engine {
     if (db_ == nullptr) return Status::OK();
     const Status status = Traffic(&closed_traffic_);
     followers_.clear();
+    // All at once: the last one would take over the shards of the others.
+    if (members_ != nullptr) members_->BeginEnd();
     Status closed = db_->Close();
     db_.reset();
+    if (members_ != nullptr && closed.ok()) closed = members_->AwaitEnd();
+    members_.reset();
     return status.ok() ? closed : status;
   }
 
@@ -256,6 +261,7 @@ class NacreEngine final : public Engine {
     }
     return counters;
   }
+  KeyspaceMembers* members() override { return members_.get(); }
   Status Traffic(TrafficCounters* counters) override {
     TrafficCounters now;
     NACRE_RETURN_IF_ERROR(ReadCounters(&now));
@@ -291,14 +297,12 @@ class NacreEngine final : public Engine {
   }
 
   Status OpenSharded(const Options& options) {
-    ShardedOptions sharded(options);
-    KeyGenerator keys(static_cast<size_t>(config_.key_size));
-    const auto shards = static_cast<uint64_t>(config_.sharded);
-    for (uint64_t shard = 1; shard < shards; ++shard) {
-      sharded.boundaries.push_back(keys.Set(config_.num / shards * shard).ToString());
-    }
     std::unique_ptr<ShardedDB> opened;
-    NACRE_RETURN_IF_ERROR(ShardedDB::Open(sharded, name_, &opened));
+    if (config_.coordinator.empty()) {
+      NACRE_RETURN_IF_ERROR(ShardedDB::Open(KeyspaceOptions(config_, options), name_, &opened));
+    } else {
+      NACRE_RETURN_IF_ERROR(KeyspaceMembers::Open(config_, name_, options, &opened, &members_));
+    }
     db_ = std::move(opened);
     return Status::OK();
   }
@@ -314,8 +318,8 @@ class NacreEngine final : public Engine {
   }
   /// Those of compactions start with the database, those of the network with the pool or the node.
   Status ReadCounters(TrafficCounters* now) {
-    // Those are the owner's.
-    if (OwnsNothing(config_)) return Status::OK();
+    // Those are the owner's, or each member's.
+    if (OwnsNothing(config_) || !config_.coordinator.empty()) return Status::OK();
     NACRE_RETURN_IF_ERROR(IntProperty("nacre.network.compute-read", &now->compute_read));
     NACRE_RETURN_IF_ERROR(IntProperty("nacre.network.compute-written", &now->compute_written));
     NACRE_RETURN_IF_ERROR(IntProperty("nacre.network.memnode-read", &now->memnode_read));
@@ -331,6 +335,7 @@ class NacreEngine final : public Engine {
   const std::string name_;
   std::shared_ptr<Pool> pool_;
   std::unique_ptr<DB> db_;
+  std::unique_ptr<KeyspaceMembers> members_;  ///< db_'s, if it has a coordinator.
   std::vector<std::unique_ptr<DB>> followers_;
   std::atomic<size_t> sessions_{0};  ///< Counts sessions; threads make their own.
   TrafficCounters counters_at_open_;

@@ -27,6 +27,19 @@ std::string TakeoverJson(const TakeoverResult& takeover) {
                      CountersJson(takeover.steps));
 }
 
+/// "longest_wait": {"p50_us": ..., ...}, ...
+std::string MemberFiguresJson(const std::vector<MemberFigure>& figures) {
+  std::string text = "{";
+  for (const MemberFigure& figure : figures) {
+    const auto micros = [&](double p) { return static_cast<double>(figure.Percentile(p)) * 1e-3; };
+    if (text.back() != '{') text += ", ";
+    text += fmt::format(R"({}: {{"p50_us": {}, "p99_us": {}, "max_us": {}, "count": {}}})",
+                        JsonString(figure.name), micros(50), micros(99), micros(100),
+                        figure.nanos.size());
+  }
+  return text + "}";
+}
+
 std::string NetworkJson(const TrafficCounters& traffic) {
   return fmt::format(
       R"({{"compute_read": {}, "compute_written": {}, "memnode_read": {}, "memnode_written": {}}})",
@@ -91,6 +104,9 @@ std::string ResultJson(const BenchmarkResult& result) {
   }
   if (result.takeover.has_value()) {
     text += "\"takeover\": " + TakeoverJson(*result.takeover) + ", ";
+  }
+  if (!result.member_figures.empty()) {
+    text += "\"members\": " + MemberFiguresJson(result.member_figures) + ", ";
   }
   if (result.plain_mb_per_second > 0) {
     text += fmt::format(R"("plain_mb_per_sec": {}, )", result.plain_mb_per_second);

@@ -29,6 +29,14 @@ void PrintOpenLoop(std::FILE* out, const BenchmarkResult& result) {
   }
 }
 
+void PrintMemberFigures(std::FILE* out, const BenchmarkResult& result) {
+  for (const MemberFigure& figure : result.member_figures) {
+    const auto millis = [&](double p) { return static_cast<double>(figure.Percentile(p)) * 1e-6; };
+    std::fprintf(out, "  %-30s p50 %.3f ms, p99 %.3f ms, max %.3f ms, of %zu\n",
+                 figure.text.c_str(), millis(50), millis(99), millis(100), figure.nanos.size());
+  }
+}
+
 }  // namespace
 
 void PrintHeader(std::FILE* out, const BenchConfig& config, const Engine& engine) {
@@ -85,6 +93,7 @@ void PrintResult(std::FILE* out, const BenchmarkResult& result) {
                result.thread_seconds * 1e6 / static_cast<double>(std::max<uint64_t>(result.ops, 1)),
                static_cast<long>(result.OpsPerSecond()), result.seconds, result.ops, extra.c_str());
   if (result.open_loop) PrintOpenLoop(out, result);
+  PrintMemberFigures(out, result);
   for (size_t type = 0; type < kOpTypes; ++type) {
     if (!result.histograms[type].has_value()) continue;
     std::fprintf(out, "Microseconds per %s:\n%s\n", OpTypeName(static_cast<OpType>(type)),

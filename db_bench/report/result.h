@@ -11,6 +11,7 @@
 #include "db_bench/benchmark_list.h"
 #include "db_bench/engine/engine.h"
 #include "db_bench/report/latency.h"
+#include "db_bench/report/member_figure.h"
 #include "db_bench/report/op_recorder.h"
 #include "db_bench/takeover.h"
 #include "util/histogram.h"
@@ -40,6 +41,7 @@ struct BenchmarkResult {
   /// Engine::DurabilityCounters at its end.
   std::vector<std::pair<std::string, uint64_t>> durability;
   std::optional<TakeoverResult> takeover;
+  std::vector<MemberFigure> member_figures;  ///< Those of moves and failover.
   /// What the disk does with the bytes of a checkpoint and nothing around them; 0: not measured.
   double plain_mb_per_second = 0;
 

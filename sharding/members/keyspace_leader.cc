@@ -244,7 +244,11 @@ Status KeyspaceLeader::TryMove(uint32_t shard, int64_t member, const std::string
     PrepareToMove(shard, before).IgnoreError();
     status = Change([&](ShardMap* map) -> Status {
       const size_t index = map->IndexOf(shard);
-      if (index == map->size() || map->shards()[index].owner != before) {
+      if (index < map->size() && map->shards()[index].owner == member) return Status::OK();
+      // One that had none may have got one meanwhile.
+      const bool meddled =
+          before != 0 && index < map->size() && map->shards()[index].owner != before;
+      if (index == map->size() || meddled) {
         return Status::Aborted(fmt::format("shard {} was moved or divided meanwhile", shard));
       }
       NACRE_RETURN_IF_ERROR(server_of(member));

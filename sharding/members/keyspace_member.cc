@@ -27,6 +27,14 @@ constexpr milliseconds kAskAgain{20};
 // What Once does, beside looking after members, whose ids are positive.
 constexpr int64_t kLead = -1;
 constexpr int64_t kSettle = -2;
+constexpr int64_t kAskNodes = -3;
+constexpr int64_t kSuspend = -4;
+
+/// A member that hears nothing from the nodes for so long leaves.
+constexpr milliseconds kNodesPatience{1000};
+constexpr int kNodesRounds = 10;
+
+uint64_t Nanos(std::chrono::nanoseconds time) { return static_cast<uint64_t>(time.count()); }
 
 }  // namespace
 
@@ -131,7 +139,8 @@ Status KeyspaceMember::AwaitOpen() {
 }
 
 Status KeyspaceMember::Close() {
-  if (std::exchange(closed_, true)) return close_status_;
+  if (std::exchange(closed_, true)) return Status::OK();
+  Status status;
   {
     MutexLock lock(&mutex_);
     leaving_ = true;
@@ -139,12 +148,12 @@ Status KeyspaceMember::Close() {
   }
   if (thread_.joinable()) thread_.Join();
   executor_.reset();
-  if (owned_ != nullptr) close_status_ = owned_->CloseAll();
+  if (owned_ != nullptr) status = owned_->CloseAll();
   // The others learn of it now, when nothing is open here any more.
   if (membership_ != nullptr) membership_->Leave();
   if (server_ != nullptr) server_->Stop();
   leader_.reset();
-  return close_status_;
+  return status;
 }
 
 // ---- Following ----------------------------------------------------------------------------------
@@ -185,6 +194,7 @@ void KeyspaceMember::Round() {
     owned_->Follow(*map_, membership_->id());
     if (changed) Publish();
   }
+  LookAtNodes();
   LookAfterMembers(*state);
   if (membership_->leads()) {
     Once(kLead, [this] {
@@ -256,6 +266,30 @@ void KeyspaceMember::Once(int64_t what, std::function<void()> work) {
     done();
     MutexLock lock(&mutex_);
     busy_.erase(what);
+  });
+}
+
+void KeyspaceMember::LookAtNodes() {
+  const uint64_t now = context_.clock->NowNanos();
+  bool silent = false;
+  {
+    MutexLock lock(&mutex_);
+    if (nodes_asked_.since_nanos == 0) nodes_asked_ = {.since_nanos = now, .rounds = 0};
+    silent = ++nodes_asked_.rounds > kNodesRounds &&
+             now - nodes_asked_.since_nanos > Nanos(kNodesPatience);
+  }
+  Once(kAskNodes, [this] {
+    owned_->LookAtNodes();
+    MutexLock lock(&mutex_);
+    nodes_asked_.since_nanos = 0;
+  });
+  if (silent == membership_->suspended()) return;
+  Once(kSuspend, [this, silent] {
+    Log(options().info_log, silent ? LogLevel::kWarn : LogLevel::kInfo, "keyspace {}: {}",
+        context_.opener->name(),
+        silent ? "leaves, as the memory nodes cannot be reached from here"
+               : "comes back, as the memory nodes answer again");
+    membership_->Suspend(silent).IgnoreError();
   });
 }
 

@@ -55,7 +55,7 @@ class KeyspaceMember final : private ServedShards {
   /// As Close.
   ~KeyspaceMember() override;
 
-  /// Closes the shards, and leaves. Operations on views find no shards here any more.
+  /// Closes the shards, and leaves, once. Operations on views find no shards here any more.
   Status Close() EXCLUDES(mutex_);
 
   Status GetMembers(std::vector<ShardMember>* members) const;
@@ -64,6 +64,12 @@ class KeyspaceMember final : private ServedShards {
   Status AskLeader(const sharding::ControlRequest& request);
 
  private:
+  /// How long the nodes have not answered. Rounds, too: this process may have been frozen itself.
+  struct NodesAsked {
+    uint64_t since_nanos = 0;  ///< 0: they have.
+    int rounds = 0;
+  };
+
   explicit KeyspaceMember(Context context);
 
   Status Start();
@@ -76,6 +82,8 @@ class KeyspaceMember final : private ServedShards {
   void TakeState(const KeyspaceState& state);
   void Publish();
   std::shared_ptr<Shard> ShardOf(size_t index);
+  /// Leaves for as long as the memory nodes cannot be reached from here: others may reach them.
+  void LookAtNodes() EXCLUDES(mutex_);
   void LookAfterMembers(const KeyspaceState& state) EXCLUDES(mutex_);
   void LookAfter(int64_t member) EXCLUDES(mutex_);
   /// Has `work` done by another thread, unless that is being done.
@@ -113,12 +121,12 @@ class KeyspaceMember final : private ServedShards {
   bool served_changed_ GUARDED_BY(mutex_) = false;
   std::set<int64_t> busy_ GUARDED_BY(mutex_);  ///< What other threads do: see Once.
   std::set<int64_t> ended_members_ GUARDED_BY(mutex_);
+  NodesAsked nodes_asked_ GUARDED_BY(mutex_);
   Status leader_status_ GUARDED_BY(mutex_);
   Status map_status_ GUARDED_BY(mutex_);
   std::unique_ptr<Executor> executor_;
   Thread thread_;
   bool closed_ = false;
-  Status close_status_;
 };
 
 }  // namespace nacre

@@ -110,6 +110,13 @@ void Membership::Leave() {
   }
 }
 
+Status Membership::Suspend(bool suspended) {
+  suspended_.store(suspended);
+  if (!suspended) return Status::OK();
+  const Coordinator::Lease lease = id();
+  return lease == 0 ? Status::OK() : coordinator_->EndLease(lease, AttemptDeadline());
+}
+
 uint64_t Membership::Lasts() const {
   // Clocks differ.
   return static_cast<uint64_t>(std::chrono::nanoseconds(options_.lease).count()) / 10 * 9;
@@ -230,7 +237,7 @@ Status Membership::Stand(Deadline deadline, bool* tried) {
 }
 
 Status Membership::FollowOnce() {
-  if (id() == 0) NACRE_RETURN_IF_ERROR(Enter(AttemptDeadline()));
+  if (id() == 0 && !suspended_.load()) NACRE_RETURN_IF_ERROR(Enter(AttemptDeadline()));
   NACRE_RETURN_IF_ERROR(Read(AttemptDeadline()));
   const std::shared_ptr<const KeyspaceState> now = state();
   if (now->Find(id()) == nullptr && !leaving()) {
@@ -239,7 +246,7 @@ Status Membership::FollowOnce() {
     id_.store(0, std::memory_order_release);
   }
   changed_(now);
-  if (id() == 0) return Status::OK();
+  if (id() == 0 && !suspended_.load()) return Status::OK();
   bool tried = false;
   Status s = Stand(AttemptDeadline(), &tried);
   // Its lease has just ended.
@@ -270,8 +277,9 @@ void Membership::Keep() {
     const uint64_t begun = clock_->NowNanos();
     // Whether the lease has ended is what the thread which follows sees.
     const Status s =
-        lease == 0 ? Status::OK()
-                   : coordinator_->KeepLease(lease, Deadline::After(clock_, options_.lease / 3));
+        lease == 0 || suspended_.load()
+            ? Status::OK()
+            : coordinator_->KeepLease(lease, Deadline::After(clock_, options_.lease / 3));
     MutexLock lock(&mutex_);
     if (lease != 0 && s.ok() && lease == id()) kept_until_nanos_ = begun + Lasts();
     if (!leaving()) wake_.WaitFor(s.ok() ? options_.lease / 4 : milliseconds(options_.lease / 20));

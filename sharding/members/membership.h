@@ -85,6 +85,11 @@ class Membership {
   /// when the lease has ended.
   void Leave() EXCLUDES(mutex_);
 
+  /// From here on, or no more, it is no member, though it follows: it cannot do what a member has
+  /// to do. Fails as the coordinator does; then its lease ends by itself.
+  Status Suspend(bool suspended) EXCLUDES(mutex_);
+  bool suspended() const { return suspended_.load(); }
+
   std::shared_ptr<const KeyspaceState> state() const EXCLUDES(mutex_);
   /// 0 while it is none, since its lease has ended.
   Coordinator::Lease id() const { return id_.load(std::memory_order_acquire); }
@@ -130,6 +135,7 @@ class Membership {
   const std::string prefix_;
   std::atomic<Coordinator::Lease> id_{0};  ///< Release by the thread that follows.
   std::atomic<bool> leaving_{false};       ///< Release by Leave.
+  std::atomic<bool> suspended_{false};
 
   mutable Mutex mutex_;
   CondVar wake_{&mutex_};

@@ -219,6 +219,10 @@ Status OwnedShards::PrepareToMove(uint32_t shard) const {
                            : moving->PrepareHandover();
 }
 
+void OwnedShards::LookAtNodes() const {
+  for (const std::shared_ptr<LocalShard>& shard : All()) shard->CheckOwned().IgnoreError();
+}
+
 void OwnedShards::AddLoads(sharding::ControlReply* reply) const {
   for (const std::shared_ptr<LocalShard>& shard : All()) {
     sharding::Load* const load = reply->add_loads();

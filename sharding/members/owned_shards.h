@@ -66,6 +66,9 @@ class OwnedShards {
   void Reopen(uint32_t shard) EXCLUDES(mutex_);
   /// Flushes the shard, so that its next owner has little to read of its log.
   Status PrepareToMove(uint32_t shard) const;
+  /// Asks each shard's database whether it is this process's still, as far as the nodes say. Takes
+  /// as long as an operation may take while they cannot be reached.
+  void LookAtNodes() const;
   /// What each shard holds, and does.
   void AddLoads(sharding::ControlReply* reply) const;
   /// Closes all, and opens none any more.

@@ -9,6 +9,7 @@
 #include <chrono>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "tests/support/sim/sim_case.h"
@@ -41,6 +42,20 @@ void MoveOne(Scheduler* scheduler, Case* c, SharedKeyspace* keyspace) {
   });
 }
 
+/// Kills a member between two steps of a batch, of whichever member.
+void KillOne(Scheduler* scheduler, Case* c, SharedKeyspace* keyspace) {
+  const std::vector<Member*> open = keyspace->Open();
+  Member* const dies = open[scheduler->Uniform(open.size())];
+  const bool told = scheduler->OneIn(2);
+  uint64_t left = 1 + scheduler->Uniform(100);
+  SetPointVisitor([&](const char* name) {
+    if (left == 0 || !std::string_view(name).starts_with("batch.") || --left > 0) return;
+    keyspace->Kill(dies, told);
+  });
+  c->Await("a step of a batch", [&] { return left == 0; });
+  SetPointVisitor(nullptr);
+}
+
 TEST(KeyspaceCaseTest, AllMembersReadAndWriteAllShardsWhileTheseMove) {
   Tell(
       [](Scheduler* scheduler, Case* c) {
@@ -68,9 +83,8 @@ TEST(KeyspaceCaseTest, ShardsOfMembersThatDieGoToOthers) {
         keyspace->Spread();
         for (int life = 0; life < 3; ++life) {
           keyspace->Begin();
-          keyspace->Sleep(milliseconds(20 + scheduler->Uniform(60)));
-          const std::vector<Member*> open = keyspace->Open();
-          keyspace->Kill(open[scheduler->Uniform(open.size())], scheduler->OneIn(2));
+          keyspace->Sleep(milliseconds(20));
+          KillOne(scheduler, c, keyspace);
           keyspace->Sleep(milliseconds(scheduler->Uniform(3000)));
           keyspace->Rest();
           keyspace->Check();
@@ -95,11 +109,19 @@ TEST(KeyspaceCaseTest, WhatIsFrozenOrCutOffAnswersNothingWrong) {
           const std::vector<Member*> open = keyspace->Open();
           Member* const member = open[scheduler->Uniform(open.size())];
           const milliseconds time(500 + scheduler->Uniform(4000));
-          if (scheduler->OneIn(2)) {
-            keyspace->Freeze(member, time);
-          } else {  // From the coordinator.
-            keyspace->store().CutOff(member->process);
-            keyspace->Sleep(time);
+          switch (scheduler->Uniform(3)) {
+            case 0:
+              keyspace->Freeze(member, time);
+              break;
+            case 1:  // From the coordinator.
+              keyspace->store().CutOff(member->process);
+              keyspace->Sleep(time);
+              break;
+            default:  // From the nodes: it gives up what it has.
+              keyspace->SetFaulty(member, true);
+              c->CutOffFromAll(member->process);
+              keyspace->Sleep(time);
+              c->Heal();
           }
           keyspace->store().Heal();
           keyspace->Sleep(milliseconds(500));

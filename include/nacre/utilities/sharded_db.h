@@ -117,5 +117,9 @@ class ShardedDB : public DB {
 /// Deletes the keyspace `name` in the pool of `options`. OK if there is none. `Busy` while a
 /// process has it open; what was deleted by then is gone.
 Status DestroyShardedDB(const std::string& name, const Options& options);
+/// The same, and with `options.coordinator` also what that has of the keyspace. `Busy` before
+/// anything is deleted while it has members: one that died is a member until its lease has ended.
+/// Fails as the coordinator does, too.
+Status DestroyShardedDB(const std::string& name, const ShardedOptions& options);
 
 }  // namespace nacre

@@ -16,6 +16,9 @@ namespace {
 using std::chrono::microseconds;
 using std::chrono::milliseconds;
 
+/// Microseconds between two operations of a thread: seconds pass in these stories.
+constexpr uint64_t kPauseMax = 5000;
+
 uint64_t NumberOf(const std::string& value) { return value.empty() ? 0 : std::stoull(value); }
 
 /// A write that ended so may have taken place, and may yet.
@@ -178,7 +181,7 @@ void SharedKeyspace::Write(Member* member) {
       plain ? WritePlain(member, known, index) : WriteGroup(member, known, index);
       known->writer = nullptr;
     }
-    Clock::System()->SleepFor(microseconds(1 + scheduler_->Uniform(1000)));
+    Clock::System()->SleepFor(microseconds(1 + scheduler_->Uniform(kPauseMax)));
   }
   --member->running;
 }
@@ -309,7 +312,7 @@ void SharedKeyspace::Read(Member* member) {
                     "a plain key is at " + std::to_string(number) + ", though " +
                         std::to_string(acknowledged) + " was acknowledged");
     }
-    Clock::System()->SleepFor(microseconds(1 + scheduler_->Uniform(1000)));
+    Clock::System()->SleepFor(microseconds(1 + scheduler_->Uniform(kPauseMax)));
   }
   --member->running;
 }
