@@ -191,17 +191,14 @@ Status LocalParticipant::Settle(const std::string& batch, bool* decided) {
     if (found->second.in_doubt) {
       return Status::TryAgain("batch " + batch + ": it is unknown whether it was decided");
     }
-    if (found->second.state == Batch::State::kWriting &&
-        !NACRE_PLANTED_BUG("batch.settled-while-it-is-decided")) {
+    if (found->second.state == Batch::State::kWriting) {
       return Status::Busy("batch " + batch + ": it may be being decided");
     }
     // From here on it cannot be decided.
     entry = &found->second;
-    if (!NACRE_PLANTED_BUG("batch.undecided-is-decided-later")) {
-      entry->state = Batch::State::kWriting;
-    }
+    entry->state = Batch::State::kWriting;
   }
-  if (!NACRE_PLANTED_BUG("batch.undecided-is-decided-later")) AbortNow(batch, *entry);
+  AbortNow(batch, *entry);
   return Status::OK();
 }
 
@@ -274,9 +271,7 @@ Status LocalParticipant::Open() {
     }
     KeySets keys = KeysOf(*updates);
     for (KeySet& set : keys) set.family = shard_->KeyspaceId(set.family);
-    if (!NACRE_PLANTED_BUG("batch.prepared-keys-are-free-after-a-move")) {
-      NACRE_RETURN_IF_ERROR(shard_->holds()->Acquire(name, std::move(keys), deadline));
-    }
+    NACRE_RETURN_IF_ERROR(shard_->holds()->Acquire(name, std::move(keys), deadline));
     // It may have been decided, so no snapshot may be taken before it is committed here, too.
     NACRE_RETURN_IF_ERROR(shard_->local_owner()->gate()->Enter(name, deadline));
     batches_.emplace(name, Batch{.part = std::move(*updates),

@@ -7,7 +7,6 @@
 #include "db/db_impl.h"
 #include "sharding/batch_parts.h"
 #include "transactions/below.h"
-#include "util/planted_bug.h"
 
 namespace nacre {
 
@@ -48,9 +47,7 @@ Status LocalShard::WriteBatchHere(const WriteOptions& options, WriteBatch* updat
 }
 
 Status LocalShard::CheckOwned() const {
-  if (!context_.may_move || NACRE_PLANTED_BUG("snapshot.of-a-shard-that-was-lost")) {
-    return Status::OK();
-  }
+  if (!context_.may_move) return Status::OK();
   if (left()) return Left();
   // A read needs the owner's lease, whatever it finds.
   PinnableSlice value;

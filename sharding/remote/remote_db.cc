@@ -9,7 +9,6 @@
 #include "db/read/view_reads.h"
 #include "sharding/remote/member_codec.h"
 #include "sharding/remote/remote_iterator.h"
-#include "util/planted_bug.h"
 
 namespace nacre {
 namespace {
@@ -88,10 +87,7 @@ Status RemoteDB::Send(const WriteOptions& options, const WriteBatch& updates) {
   sharding::WriteRequest* const write = exchange.request()->mutable_write();
   write->set_updates(updates.Data());
   EncodeOptions(options, write->mutable_flags());
-  const Unanswered unanswered = NACRE_PLANTED_BUG("members.forwarded-write-is-sent-again")
-                                    ? Unanswered::kRetry
-                                    : Unanswered::kOpen;
-  return owner_->Call(exchange.request(), owner_->OperationDeadline(), unanswered,
+  return owner_->Call(exchange.request(), owner_->OperationDeadline(), Unanswered::kOpen,
                       exchange.reply());
 }
 

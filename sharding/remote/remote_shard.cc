@@ -4,7 +4,6 @@
 
 #include "sharding/remote/member_codec.h"
 #include "sharding/remote/remote_db.h"
-#include "util/planted_bug.h"
 
 namespace nacre {
 namespace {
@@ -61,8 +60,7 @@ Status RemoteShard::Decide(const std::string& batch, bool* refused) {
   bool answered = false;
   Status status =
       owner_->Call(&request, owner_->OperationDeadline(), Unanswered::kOpen, &reply, &answered);
-  *refused = answered ? reply.batch().refused()
-                      : status.IsFenced() || NACRE_PLANTED_BUG("batch.unanswered-is-refused");
+  *refused = answered ? reply.batch().refused() : status.IsFenced();
   // `Fenced` would have it tried again.
   if (status.IsFenced() && !*refused) return Status::TimedOut(status.message());
   return status;

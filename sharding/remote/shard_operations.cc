@@ -8,7 +8,6 @@
 #include "sharding/key_holds.h"
 #include "sharding/remote/member_codec.h"
 #include "sharding/remote/shard_service.h"
-#include "util/planted_bug.h"
 
 namespace nacre {
 namespace {
@@ -91,11 +90,6 @@ Status ShardService::SnapshotOf(Client client, const LocalShard& shard,
                                 std::shared_ptr<ServedSnapshot>* snapshot) const {
   *snapshot = clients_->Find(client, flags.snapshot());
   if (*snapshot != nullptr && (*snapshot)->shard() == &shard) return Status::OK();
-  if (NACRE_PLANTED_BUG("snapshot.gone-is-the-latest-state")) {
-    *snapshot =
-        std::make_shared<ServedSnapshot>(served_->Find(shard.id()), shard.db()->GetSnapshot());
-    return Status::OK();
-  }
   return Status::Aborted("shard " + std::to_string(shard.id()) +
                          " has no such snapshot any more, as it has moved or the connection ended");
 }

@@ -141,6 +141,8 @@ constexpr CaseOfBug kCases[] = {
     {"batch.decision-not-recorded",
      "ShardedCaseTest.BatchesOverShardsAreWholeWheneverTheOwnerDies"},
     {"batch.held-keys-are-used", "ShardedCaseTest.BatchesOverShardsAreWholeWheneverTheOwnerDies"},
+    {"batch.in-doubt-is-committed", "KeyspaceCaseTest.ShardsOfMembersThatDieGoToOthers"},
+    {"batch.left-alone-is-aborted", "KeyspaceCaseTest.ShardsOfMembersThatDieGoToOthers"},
     {"batch.undecided-is-committed",
      "ShardedCaseTest.BatchesOverShardsAreWholeWheneverTheOwnerDies"},
     {"members.leads-for-ever", "MemberCaseTest.OneLeadsAndNoChangeOfTheMapIsLost"},
