@@ -50,7 +50,7 @@ Status Move(KeyspaceAdmin* admin, const std::string& shard_name, const std::stri
 /// Members that shards may go to.
 bool OthersMayServe(const KeyspaceReport& report, int64_t member) {
   return std::ranges::any_of(report.state.members, [&](const MemberInfo& other) {
-    return other.id != member && !other.address.empty() && !report.map.IsDraining(other.id);
+    return other.id != member && other.serves() && !report.map.IsDraining(other.id);
   });
 }
 
@@ -68,7 +68,8 @@ Status AwaitDrained(KeyspaceAdmin* admin, int64_t member, Clock* clock) {
       return Status::OK();
     }
     if (!report.map.IsDraining(member)) return Status::Aborted(name + " is not to be drained");
-    const uint64_t left = std::max<uint64_t>(report.CountOf(member), answer->second.loads.size());
+    const uint64_t left =
+        std::max<uint64_t>(report.map.CountOf(member), answer->second.loads.size());
     if (left == 0 && answer->second.status.ok()) {
       fmt::print("{}: serves no shards any more\n", name);
       return Status::OK();
@@ -88,7 +89,7 @@ Status Drain(KeyspaceAdmin* admin, const std::string& member_name, bool drain, b
   int64_t member = 0;
   KeyspaceState state;
   NACRE_RETURN_IF_ERROR(FindMember(admin, member_name, &member, &state));
-  if (state.Find(member)->address.empty()) {
+  if (!state.Find(member)->serves()) {
     return Status::InvalidArgument(NameOf(state, member) + " only uses the keyspace");
   }
   NACRE_RETURN_IF_ERROR(admin->Drain(member, drain));

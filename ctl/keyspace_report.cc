@@ -33,7 +33,7 @@ std::string IdJson(int64_t member) { return member == 0 ? "null" : fmt::format("
 
 std::string AddressOf(const KeyspaceState& state, int64_t member) {
   const MemberInfo* const info = state.Find(member);
-  return info == nullptr || info->address.empty() ? "-" : info->address;
+  return info == nullptr || !info->serves() ? "-" : info->address;
 }
 
 ShardReport ReportOf(const KeyspaceReport& report, const ShardMap::Shard& shard) {
@@ -74,11 +74,11 @@ std::string ShardJson(const KeyspaceReport& report, const ShardReport& reported)
 std::string MemberJson(const KeyspaceReport& report, const MemberInfo& member) {
   const auto answer = report.answers.find(member.id);
   std::string json = fmt::format("{{\"id\": {}, \"address\": {}, \"leads\": {}", IdJson(member.id),
-                                 member.address.empty() ? "null" : JsonString(member.address),
+                                 !member.serves() ? "null" : JsonString(member.address),
                                  member.id == report.state.leader);
   if (report.map_status.ok()) {
     json += fmt::format(", \"draining\": {}, \"shards\": {}", report.map.IsDraining(member.id),
-                        report.CountOf(member.id));
+                        report.map.CountOf(member.id));
   }
   if (answer != report.answers.end()) {
     json += fmt::format(", \"reachable\": {}", answer->second.status.ok());
@@ -126,11 +126,6 @@ bool KeyspaceReport::all_served() const {
   return map_status.ok() && std::ranges::all_of(shards, [](const ShardReport& shard) {
            return shard.state == ShardState::kServed;
          });
-}
-
-uint64_t KeyspaceReport::CountOf(int64_t member) const {
-  return static_cast<uint64_t>(std::ranges::count_if(
-      shards, [&](const ShardReport& shard) { return shard.shard.owner == member; }));
 }
 
 Status AskKeyspace(KeyspaceAdmin* admin, KeyspaceReport* report) {
@@ -201,7 +196,7 @@ void PrintMembers(const KeyspaceReport& report, bool json) {
     const bool silent = answer != report.answers.end() && !answer->second.status.ok();
     fmt::print("{:<{}} {:<{}} {:<5} {:<8} {:>6}{}\n", member.id, id_width, address_of(member),
                address_width, leads ? "yes" : "-", draining ? "yes" : "-",
-               known ? std::to_string(report.CountOf(member.id)) : "-",
+               known ? std::to_string(report.map.CountOf(member.id)) : "-",
                silent ? "  " + answer->second.status.ToString() : "");
   }
 }

@@ -39,8 +39,6 @@ struct KeyspaceReport {
   std::vector<ShardReport> shards;                   ///< In the order of their keys.
 
   bool all_served() const;
-  /// How many shards should be the member's own.
-  uint64_t CountOf(int64_t member) const;
 };
 
 /// Reads the coordinator and asks all members. Fails as KeyspaceAdmin::Read does.

@@ -10,9 +10,8 @@
 
 namespace nacre {
 
-LocalShard::LocalShard(uint32_t id, Bounds bounds, std::unique_ptr<DB> db, Context context)
+LocalShard::LocalShard(uint32_t id, std::unique_ptr<DB> db, Context context)
     : Shard(id, this),
-      bounds_(std::move(bounds)),
       context_(std::move(context)),
       db_(std::move(db)),
       engine_(EngineOf(db_.get())),
@@ -24,12 +23,6 @@ LocalShard::LocalShard(uint32_t id, Bounds bounds, std::unique_ptr<DB> db, Conte
 }
 
 LocalShard::~LocalShard() { Close().IgnoreError(); }
-
-bool LocalShard::Has(const Slice& key) const {
-  const Comparator& comparator = *context_.comparator;
-  return (bounds_.begin.empty() || comparator.Compare(key, bounds_.begin) >= 0) &&
-         (bounds_.last || comparator.Compare(key, bounds_.end) < 0);
-}
 
 // ---- Operations ---------------------------------------------------------------------------------
 

@@ -42,14 +42,8 @@ class LocalShard final : public Shard {
     /// Other processes take the shard over if they think that this one is gone, and it may move.
     bool may_move = false;
   };
-  /// Its keys, from `begin` on, are before `end` if it is not the last one.
-  struct Bounds {
-    std::string begin{};
-    std::string end{};
-    bool last = true;
-  };
 
-  LocalShard(uint32_t id, Bounds bounds, std::unique_ptr<DB> db, Context context);
+  LocalShard(uint32_t id, std::unique_ptr<DB> db, Context context);
   ~LocalShard() override;
 
   DB* db() const override { return db_.get(); }
@@ -61,7 +55,6 @@ class LocalShard final : public Shard {
   LocalOwner* local_owner() const { return context_.owner.get(); }
   LocalParticipant* batches() { return &participant_; }
   KeyHolds* holds() { return &holds_; }
-  const Bounds& bounds() const { return bounds_; }
   Clock* clock() const { return context_.clock; }
   bool may_move() const { return context_.may_move; }
   /// A batch that has been prepared for so long is settled: its writer has given it up.
@@ -71,7 +64,6 @@ class LocalShard final : public Shard {
   Deadline OperationDeadline() const {
     return Deadline::After(context_.clock, context_.operation_timeout);
   }
-  bool Has(const Slice& key) const;
 
   /// Calls `work` while no batch over several shards is about to write `keys()`, and not before a
   /// snapshot that is being taken when this is called. If `would_wait` is given, this waits for
@@ -140,7 +132,6 @@ class LocalShard final : public Shard {
   Status Lost(const Status& fenced) const;
   void Publish(Families families) REQUIRES(mutex_);
 
-  const Bounds bounds_;
   const Context context_;
   const std::unique_ptr<DB> db_;
   DBImpl* const engine_;

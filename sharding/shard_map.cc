@@ -173,6 +173,10 @@ bool ShardMap::IsDraining(int64_t member) const {
   return std::ranges::binary_search(draining_, member);
 }
 
+size_t ShardMap::CountOf(int64_t member) const {
+  return static_cast<size_t>(std::ranges::count(shards_, member, &Shard::owner));
+}
+
 size_t ShardMap::Find(const Slice& key) const {
   auto begin = shards_.begin() + 1;
   auto end = shards_.end();

@@ -91,6 +91,8 @@ class ShardMap {
   /// The members that should own no shards, ascending. Some may be members no more.
   const std::vector<int64_t>& draining() const { return draining_; }
   bool IsDraining(int64_t member) const;
+  /// How many shards should be the member's own.
+  size_t CountOf(int64_t member) const;
   const Balance& balance() const { return balance_; }
   /// The shards belong to members, which agree by a coordinator.
   bool shared() const { return shared_; }

@@ -107,7 +107,7 @@ Status ShardOpener::MakeShards(ShardMap* map) {
       std::unique_ptr<DB> db;
       NACRE_RETURN_IF_ERROR(DB::Open(create, database, &db));
       // Now, so that families that are made later have the same ids in all shards.
-      LocalShard shard(map->shards()[index].id, {}, std::move(db), ContextOfShards());
+      LocalShard shard(map->shards()[index].id, std::move(db), ContextOfShards());
       NACRE_RETURN_IF_ERROR(shard.batches()->MakeFamily());
       return shard.Close();
     });
@@ -190,13 +190,7 @@ Status ShardOpener::OpenShard(const ShardMap& map, size_t index,
   std::unique_ptr<DB> db;
   NACRE_RETURN_IF_ERROR(DB::Open(existing, database, opened, &all, &db));
   std::vector<std::unique_ptr<ColumnFamilyHandle>> owned(all.begin(), all.end());
-  const bool last = index + 1 == map.size();
-  const auto made = std::make_shared<LocalShard>(
-      record.id,
-      LocalShard::Bounds{.begin = record.begin,
-                         .end = last ? std::string() : map.shards()[index + 1].begin,
-                         .last = last},
-      std::move(db), ContextOfShards());
+  const auto made = std::make_shared<LocalShard>(record.id, std::move(db), ContextOfShards());
   for (size_t i = known; i < owned.size(); ++i) {
     NACRE_RETURN_IF_ERROR(made->db()->DropColumnFamily(owned[i].get()));
   }

@@ -117,6 +117,12 @@ Status ShardedDBImpl::Flush(const FlushOptions& options, ColumnFamilyHandle* han
   });
 }
 
+Status ShardedDBImpl::FlushWAL(bool sync) {
+  return ForEachShard(families_.of_default(), [&](const Shard& shard, ColumnFamilyHandle*) {
+    return shard.db()->FlushWAL(sync);
+  });
+}
+
 Status ShardedDBImpl::CompactRange(const CompactRangeOptions& options, ColumnFamilyHandle* handle,
                                    const Slice* begin, const Slice* end) {
   const ShardedFamily* family = nullptr;

@@ -57,7 +57,6 @@ class ShardedDBImpl final : public ShardedDB {
   Status Merge(const WriteOptions& options, ColumnFamilyHandle* family, const Slice& key,
                const Slice& operand) override;
   Status Write(const WriteOptions& options, WriteBatch* updates) override;
-  Status FlushWAL(bool sync) override;
 
   // ---- sharded_reads.cc ----
   Status Get(const ReadOptions& options, ColumnFamilyHandle* family, const Slice& key,
@@ -82,6 +81,7 @@ class ShardedDBImpl final : public ShardedDB {
   void ReleaseSnapshot(const Snapshot* snapshot) override;
 
   // ---- sharded_all.cc: what is asked of all shards ----
+  Status FlushWAL(bool sync) override;
   Status Flush(const FlushOptions& options, ColumnFamilyHandle* family) override;
   Status CompactRange(const CompactRangeOptions& options, ColumnFamilyHandle* family,
                       const Slice* begin, const Slice* end) override;

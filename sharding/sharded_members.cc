@@ -6,6 +6,7 @@
 
 #include "pool/pool_client.h"
 #include "pool/pool_impl.h"
+#include "sharding/remote/member_codec.h"
 #include "sharding/sharded_db_impl.h"
 #include "util/named_point.h"
 
@@ -102,11 +103,7 @@ Status ShardedDBImpl::GetMembers(std::vector<ShardMember>* members) const {
 }
 
 Status ShardedDBImpl::MoveShard(uint32_t shard, int64_t member) {
-  sharding::ControlRequest request;
-  request.set_kind(sharding::ControlRequest::MOVE);
-  request.set_shard(shard);
-  request.set_member(member);
-  NACRE_RETURN_IF_ERROR(AskLeader(request));
+  NACRE_RETURN_IF_ERROR(AskLeader(MoveRequest(shard, member)));
   // Until the next owner answers.
   return WithView([&](const ShardedView& view) -> Status {
     const size_t index = view.map.IndexOf(shard);
@@ -121,18 +118,9 @@ Status ShardedDBImpl::MoveShard(uint32_t shard, int64_t member) {
 }
 
 Status ShardedDBImpl::DrainMember(int64_t member, bool drain) {
-  sharding::ControlRequest request;
-  request.set_kind(sharding::ControlRequest::DRAIN);
-  request.set_member(member);
-  request.set_flag(drain);
-  return AskLeader(request);
+  return AskLeader(DrainRequest(member, drain));
 }
 
-Status ShardedDBImpl::PauseMoves(bool pause) {
-  sharding::ControlRequest request;
-  request.set_kind(sharding::ControlRequest::PAUSE);
-  request.set_flag(pause);
-  return AskLeader(request);
-}
+Status ShardedDBImpl::PauseMoves(bool pause) { return AskLeader(PauseRequest(pause)); }
 
 }  // namespace nacre

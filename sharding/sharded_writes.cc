@@ -97,17 +97,4 @@ Status ShardedDBImpl::WriteDivided(const ShardedView& view, const WriteOptions& 
   return batch.Commit(options, OperationDeadline());
 }
 
-Status ShardedDBImpl::FlushWAL(bool sync) {
-  const auto view = views_->latest();
-  for (const ShardMap::Shard& shard : view->map.shards()) {
-    NACRE_RETURN_IF_ERROR(WithView([&](const ShardedView& now) {
-      Shard* const there = now.Find(shard.id);
-      if (there == nullptr) return Status::OK();
-      const auto call = [&] { return there->db()->FlushWAL(sync); };
-      return there->local() == nullptr ? call() : there->local()->Do(call);
-    }));
-  }
-  return Status::OK();
-}
-
 }  // namespace nacre

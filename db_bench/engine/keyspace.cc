@@ -139,10 +139,8 @@ Status KeyspaceMembers::Spread() {
     const int64_t member = servers[next++ % servers.size()].id;
     NACRE_RETURN_IF_ERROR(Insist(clock_, [&] {
       Status status = db_->MoveShard(shard.id, member);
-      // The leader may hear of a new member later than this process, and may be giving a shard that
-      // has no owner to a member.
-      const bool may_pass = status.IsInvalidArgument() || status.IsAborted();
-      return may_pass ? Status::TryAgain(status.message()) : status;
+      // The leader may hear of a new member later than this process.
+      return status.IsInvalidArgument() ? Status::TryAgain(status.message()) : status;
     }));
   }
   return Status::OK();

@@ -22,14 +22,6 @@ constexpr milliseconds kAskAgain{50};
 /// Members that are asked at a time.
 constexpr size_t kMaxAsked = 64;
 
-std::vector<int64_t> ServersOf(const KeyspaceState& state) {
-  std::vector<int64_t> servers;
-  for (const MemberInfo& member : state.members) {
-    if (!member.address.empty()) servers.push_back(member.id);
-  }
-  return servers;
-}
-
 /// The keyspace that a key belongs to, by what follows the pool's prefix; empty if to none.
 std::string_view KeyspaceOf(std::string_view key) {
   for (const std::string_view name : {"/map", "/leader"}) {
@@ -95,11 +87,7 @@ Status KeyspaceAdmin::Read(KeyspaceState* state) {
   if (state->members.empty() && state->leader == 0 && state->map_changed == 0) {
     return Status::NotFound(coordinator_->name() + " knows no keyspace '" + keyspace_ + "'");
   }
-  std::map<int64_t, std::string> addresses;
-  for (const MemberInfo& member : state->members) {
-    if (!member.address.empty()) addresses[member.id] = member.address;
-  }
-  links_.SetMembers(addresses);
+  links_.SetMembers(state->Servers());
   return Status::OK();
 }
 
@@ -109,22 +97,21 @@ Status KeyspaceAdmin::ParseMap(const KeyspaceState& state, ShardMap* map) {
 }
 
 KeyspaceAdmin::Answer KeyspaceAdmin::LoadsOf(int64_t member, Deadline deadline) {
-  sharding::MemberRequest request;
-  request.mutable_control()->set_kind(sharding::ControlRequest::LOADS);
-  sharding::MemberReply reply;
-  bool sent = false;
+  sharding::ControlRequest request;
+  request.set_kind(sharding::ControlRequest::LOADS);
+  sharding::ControlReply reply;
   Answer answer;
-  answer.status = links_.Call(member, &request, deadline, &reply, &sent);
-  if (answer.status.ok()) answer.status = GetStatus(reply);
+  answer.status = links_.Control(member, request, deadline, &reply);
   if (!answer.status.ok()) return answer;
-  for (const sharding::Load& load : reply.control().loads()) {
+  for (const sharding::Load& load : reply.loads()) {
     answer.loads[load.shard()] = {.bytes = load.bytes(), .operations = load.operations()};
   }
   return answer;
 }
 
 std::map<int64_t, KeyspaceAdmin::Answer> KeyspaceAdmin::Loads(const KeyspaceState& state) {
-  const std::vector<int64_t> servers = ServersOf(state);
+  std::vector<int64_t> servers;
+  for (const auto& [member, address] : state.Servers()) servers.push_back(member);
   std::vector<Answer> answers(servers.size());
   const size_t threads = std::min(servers.size(), kMaxAsked);
   RunTogether("nacre-ask", threads, [&](size_t first) {
@@ -143,20 +130,15 @@ Status KeyspaceAdmin::AskLeaderOnce(const sharding::ControlRequest& request) {
   KeyspaceState state;
   NACRE_RETURN_IF_ERROR(Read(&state));
   if (state.leader == 0) return Status::TryAgain("no member leads keyspace " + keyspace_);
-  sharding::MemberRequest asked;
-  *asked.mutable_control() = request;
-  sharding::MemberReply reply;
-  bool sent = false;
-  NACRE_RETURN_IF_ERROR(
-      links_.Call(state.leader, &asked, Deadline::After(clock_, kAttempt), &reply, &sent));
-  return GetStatus(reply);
+  sharding::ControlReply reply;
+  return links_.Control(state.leader, request, Deadline::After(clock_, kAttempt), &reply);
 }
 
 Status KeyspaceAdmin::AskLeader(const sharding::ControlRequest& request, Deadline deadline) {
   // Without the coordinator, or a keyspace, there is nothing to wait for.
   KeyspaceState state;
   NACRE_RETURN_IF_ERROR(Read(&state));
-  if (ServersOf(state).empty()) {
+  if (state.Servers().empty()) {
     return Status::Unavailable("no member of keyspace " + keyspace_ +
                                " serves shards, so none leads it");
   }
@@ -172,11 +154,7 @@ Status KeyspaceAdmin::AskLeader(const sharding::ControlRequest& request, Deadlin
 
 Status KeyspaceAdmin::Move(uint32_t shard, int64_t member) {
   const Deadline deadline = Deadline::After(clock_, kPatience);
-  sharding::ControlRequest request;
-  request.set_kind(sharding::ControlRequest::MOVE);
-  request.set_shard(shard);
-  request.set_member(member);
-  NACRE_RETURN_IF_ERROR(AskLeader(request, deadline));
+  NACRE_RETURN_IF_ERROR(AskLeader(MoveRequest(shard, member), deadline));
   for (;;) {
     KeyspaceState state;
     ShardMap map;
@@ -203,18 +181,11 @@ Status KeyspaceAdmin::Move(uint32_t shard, int64_t member) {
 }
 
 Status KeyspaceAdmin::Drain(int64_t member, bool drain) {
-  sharding::ControlRequest request;
-  request.set_kind(sharding::ControlRequest::DRAIN);
-  request.set_member(member);
-  request.set_flag(drain);
-  return AskLeader(request, Deadline::After(clock_, kPatience));
+  return AskLeader(DrainRequest(member, drain), Deadline::After(clock_, kPatience));
 }
 
 Status KeyspaceAdmin::Pause(bool pause) {
-  sharding::ControlRequest request;
-  request.set_kind(sharding::ControlRequest::PAUSE);
-  request.set_flag(pause);
-  return AskLeader(request, Deadline::After(clock_, kPatience));
+  return AskLeader(PauseRequest(pause), Deadline::After(clock_, kPatience));
 }
 
 }  // namespace nacre

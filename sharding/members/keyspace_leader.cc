@@ -14,22 +14,12 @@ namespace {
 using std::chrono::milliseconds;
 using Kind = Balancer::Decision::Kind;
 
-constexpr milliseconds kCoordinatorPatience{1000};
 constexpr milliseconds kLoadsEvery{1000};
 constexpr milliseconds kLoadsPatience{500};
 
 uint64_t Nanos(std::chrono::nanoseconds time) { return static_cast<uint64_t>(time.count()); }
 
 Status NotLeading() { return Status::TryAgain("this member does not lead the keyspace"); }
-
-/// Those that serve shards.
-std::vector<int64_t> ServersOf(const KeyspaceState& state) {
-  std::vector<int64_t> servers;
-  for (const MemberInfo& member : state.members) {
-    if (!member.address.empty()) servers.push_back(member.id);
-  }
-  return servers;
-}
 
 }  // namespace
 
@@ -40,7 +30,7 @@ KeyspaceLeader::KeyspaceLeader(Context context)
 // ---- The map ------------------------------------------------------------------------------------
 
 Status KeyspaceLeader::Change(const std::function<Status(ShardMap* map)>& change) {
-  const Deadline deadline = Deadline::After(context_.clock, kCoordinatorPatience);
+  const Deadline deadline = Deadline::After(context_.clock, Membership::kPatience);
   for (;;) {
     std::string bytes;
     int64_t changed = 0;
@@ -67,7 +57,7 @@ Status KeyspaceLeader::MakeMap() {
   // It may lead no more: then the next leader finds what was made.
   bool done = false;
   NACRE_RETURN_IF_ERROR(context_.membership->ChangeMap(
-      0, map.Serialize(), Deadline::After(context_.clock, kCoordinatorPatience), &done));
+      0, map.Serialize(), Deadline::After(context_.clock, Membership::kPatience), &done));
   if (done) {
     Log(context_.log, LogLevel::kInfo, "keyspace {}: its map is published, {} shards",
         context_.keyspace, map.size());
@@ -90,13 +80,16 @@ Status KeyspaceLeader::Round() {
   }
   const std::shared_ptr<const KeyspaceState> state = context_.membership->state();
   if (state->map_changed == 0) return MakeMap();
-  ShardMap map;
-  NACRE_RETURN_IF_ERROR(Parse(state->map, &map));
+  if (state->map_changed != map_changed_) {
+    NACRE_RETURN_IF_ERROR(Parse(state->map, &map_));
+    map_changed_ = state->map_changed;
+  }
   for (const MemberInfo& member : state->members) addresses_[member.id] = member.address;
-  GiveBack(*state, map);
-  LookAtLoads(*state, map);
-  const std::vector<int64_t> servers = ServersOf(*state);
-  CarryOut(balancer_.Decide({.map = map,
+  GiveBack(*state);
+  LookAtLoads(*state);
+  std::vector<int64_t> servers;
+  for (const auto& [member, address] : state->Servers()) servers.push_back(member);
+  CarryOut(balancer_.Decide({.map = map_,
                              .members = servers,
                              .loads = loads_,
                              .under_way = under_way,
@@ -104,9 +97,9 @@ Status KeyspaceLeader::Round() {
   return Status::OK();
 }
 
-void KeyspaceLeader::GiveBack(const KeyspaceState& state, const ShardMap& map) {
+void KeyspaceLeader::GiveBack(const KeyspaceState& state) {
   std::map<int64_t, int64_t> came_back;
-  for (const ShardMap::Shard& shard : map.shards()) {
+  for (const ShardMap::Shard& shard : map_.shards()) {
     if (shard.owner == 0 || state.Find(shard.owner) != nullptr) continue;
     const auto before = addresses_.find(shard.owner);
     if (before == addresses_.end() || before->second.empty()) continue;
@@ -125,17 +118,17 @@ void KeyspaceLeader::GiveBack(const KeyspaceState& state, const ShardMap& map) {
   }
 }
 
-void KeyspaceLeader::LookAtLoads(const KeyspaceState& state, const ShardMap& map) {
+void KeyspaceLeader::LookAtLoads(const KeyspaceState& state) {
   const uint64_t now = context_.clock->NowNanos();
   if (looked_nanos_ != 0 && now - looked_nanos_ < Nanos(kLoadsEvery)) return;
   looked_nanos_ = now;
   std::map<uint32_t, ShardLoad> loads;
-  for (const int64_t member : ServersOf(state)) {
+  for (const auto& [member, address] : state.Servers()) {
     sharding::ControlReply reply;
     if (!LoadsOf(member, &reply).ok()) continue;
     for (const sharding::Load& load : reply.loads()) {
-      const size_t index = map.IndexOf(load.shard());
-      if (index == map.size() || map.shards()[index].owner != member) continue;
+      const size_t index = map_.IndexOf(load.shard());
+      if (index == map_.size() || map_.shards()[index].owner != member) continue;
       const uint64_t then = context_.clock->NowNanos();
       Count& count = counts_[load.shard()];
       ShardLoad& known = loads[load.shard()];
@@ -156,14 +149,10 @@ Status KeyspaceLeader::LoadsOf(int64_t member, sharding::ControlReply* reply) co
     context_.owned->AddLoads(reply);
     return Status::OK();
   }
-  sharding::MemberRequest request;
-  request.mutable_control()->set_kind(sharding::ControlRequest::LOADS);
-  sharding::MemberReply answer;
-  bool sent = false;
-  NACRE_RETURN_IF_ERROR(context_.links->Call(
-      member, &request, Deadline::After(context_.clock, kLoadsPatience), &answer, &sent));
-  *reply = answer.control();
-  return Status::OK();
+  sharding::ControlRequest request;
+  request.set_kind(sharding::ControlRequest::LOADS);
+  return context_.links->Control(member, request, Deadline::After(context_.clock, kLoadsPatience),
+                                 reply);
 }
 
 void KeyspaceLeader::CarryOut(const std::vector<Balancer::Decision>& decisions) {
@@ -226,7 +215,7 @@ Status KeyspaceLeader::TryMove(uint32_t shard, int64_t member, const std::string
   const auto server_of = [this](int64_t id) -> Status {
     const std::shared_ptr<const KeyspaceState> state = context_.membership->state();
     const MemberInfo* const info = state->Find(id);
-    if (info != nullptr && !info->address.empty()) return Status::OK();
+    if (info != nullptr && info->serves()) return Status::OK();
     return Status::InvalidArgument(fmt::format("{} is no member that serves shards", id));
   };
   NACRE_RETURN_IF_ERROR(server_of(member));

@@ -65,7 +65,7 @@ class KeyspaceLeader {
   Status Parse(const std::string& bytes, ShardMap* map) const {
     return ShardMap::Parse(bytes, context_.comparator, map);
   }
-  void LookAtLoads(const KeyspaceState& state, const ShardMap& map);
+  void LookAtLoads(const KeyspaceState& state);
   Status LoadsOf(int64_t member, sharding::ControlReply* reply) const;
   /// Counts a move as under way, unless one of the shard is. MoveNow ends it.
   bool BeginMove(uint32_t shard) EXCLUDES(mutex_);
@@ -75,11 +75,13 @@ class KeyspaceLeader {
   void CarryOut(const std::vector<Balancer::Decision>& decisions) EXCLUDES(mutex_);
   Status Assign(const std::vector<Balancer::Decision>& decisions);
   /// Members that came back under another id keep what they had.
-  void GiveBack(const KeyspaceState& state, const ShardMap& map);
+  void GiveBack(const KeyspaceState& state);
 
   const Context context_;
 
   // Used by the thread that calls Round.
+  ShardMap map_;  ///< That of `map_changed_`.
+  int64_t map_changed_ = 0;
   Balancer balancer_;
   std::map<uint32_t, Count> counts_;
   std::map<uint32_t, ShardLoad> loads_;

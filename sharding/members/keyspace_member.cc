@@ -19,9 +19,6 @@ using std::chrono::milliseconds;
 /// How often it is looked what has changed, other than what the coordinator tells at once.
 constexpr milliseconds kTick{20};
 constexpr milliseconds kWatchPatience{300};
-constexpr milliseconds kCoordinatorPatience{1000};
-/// How long the previous owner of a shard is given by its next owner, and some more.
-constexpr milliseconds kReleasePatience{2000};
 constexpr milliseconds kAskAgain{20};
 
 // What Once does, beside looking after members, whose ids are positive.
@@ -208,13 +205,9 @@ void KeyspaceMember::Round() {
 
 void KeyspaceMember::TakeState(const KeyspaceState& state) {
   revision_ = state.revision;
-  std::map<int64_t, std::string> addresses;
-  for (const MemberInfo& member : state.members) {
-    if (member.id != membership_->id() && !member.address.empty()) {
-      addresses[member.id] = member.address;
-    }
-  }
-  links_->SetMembers(addresses);
+  std::map<int64_t, std::string> others = state.Servers();
+  others.erase(membership_->id());
+  links_->SetMembers(others);
   if (state.map_changed == map_changed_ || state.map_changed == 0) return;
   ShardMap map;
   Status status = ShardMap::Parse(state.map, options().comparator, &map);
@@ -295,7 +288,7 @@ void KeyspaceMember::LookAtNodes() {
 
 void KeyspaceMember::LookAfterMembers(const KeyspaceState& state) {
   for (const MemberInfo& member : state.members) {
-    if (member.id == membership_->id() || member.address.empty()) continue;
+    if (member.id == membership_->id() || !member.serves()) continue;
     if (links_->Stands(member.id)) continue;
     Once(member.id, [this, id = member.id] { LookAfter(id); });
   }
@@ -310,7 +303,7 @@ void KeyspaceMember::LookAfter(int64_t member) {
   }
   // Its process has ended, so its lease is not waited for.
   const Status ended =
-      membership_->EndMember(member, Deadline::After(context_.clock, kCoordinatorPatience));
+      membership_->EndMember(member, Deadline::After(context_.clock, Membership::kPatience));
   Log(options().info_log, LogLevel::kInfo, "keyspace {}: member {} has ended: {}",
       context_.opener->name(), member, ended.ToString());
   if (ended.ok()) return;
@@ -323,16 +316,12 @@ Status KeyspaceMember::GetMembers(std::vector<ShardMember>* members) const {
   const std::shared_ptr<const ShardedView> view = context_.views->latest();
   members->clear();
   for (const MemberInfo& info : state->members) {
-    ShardMember member{.id = info.id,
-                       .address = info.address,
-                       .leads = info.id == state->leader,
-                       .draining = view != nullptr && view->map.IsDraining(info.id),
-                       .self = info.id == membership_->id()};
-    if (view != nullptr) {
-      for (const ShardMap::Shard& shard : view->map.shards())
-        member.shards += shard.owner == info.id;
-    }
-    members->push_back(std::move(member));
+    members->push_back({.id = info.id,
+                        .address = info.address,
+                        .leads = info.id == state->leader,
+                        .draining = view != nullptr && view->map.IsDraining(info.id),
+                        .self = info.id == membership_->id(),
+                        .shards = view == nullptr ? 0 : view->map.CountOf(info.id)});
   }
   return membership_->coordinator_status();
 }
@@ -345,7 +334,8 @@ Status KeyspaceMember::Control(const sharding::ControlRequest& request,
     case sharding::ControlRequest::PREPARE_TO_MOVE:
       return owned_->PrepareToMove(request.shard());
     case sharding::ControlRequest::RELEASE:
-      return owned_->Release(request.shard(), Deadline::After(context_.clock, kReleasePatience));
+      return owned_->Release(request.shard(),
+                             Deadline::After(context_.clock, OwnedShards::kReleasePatience));
     case sharding::ControlRequest::LOADS:
       owned_->AddLoads(reply);
       return Status::OK();

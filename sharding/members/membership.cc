@@ -33,6 +33,14 @@ const MemberInfo* KeyspaceState::Find(Coordinator::Lease id) const {
   return found == members.end() ? nullptr : &*found;
 }
 
+std::map<Coordinator::Lease, std::string> KeyspaceState::Servers() const {
+  std::map<Coordinator::Lease, std::string> servers;
+  for (const MemberInfo& member : members) {
+    if (member.serves()) servers[member.id] = member.address;
+  }
+  return servers;
+}
+
 std::string KeyspacePrefix(const std::string& pool, const std::string& keyspace) {
   return fmt::format("/nacre/v1/{}/{}/", pool, keyspace);
 }

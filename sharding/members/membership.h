@@ -4,6 +4,7 @@
 #include <chrono>
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
@@ -21,6 +22,8 @@ namespace nacre {
 struct MemberInfo {
   Coordinator::Lease id = 0;  ///< Its lease; never used twice.
   std::string address;        ///< Empty: it only uses the keyspace.
+
+  bool serves() const { return !address.empty(); }
 };
 
 /// What the coordinator had of a keyspace at one of its revisions. A value.
@@ -32,6 +35,8 @@ struct KeyspaceState {
   int64_t map_changed = 0;  ///< Coordinator::Entry::changed of the map; 0: there is none.
 
   const MemberInfo* Find(Coordinator::Lease id) const;
+  /// The addresses of those that serve shards.
+  std::map<Coordinator::Lease, std::string> Servers() const;
 };
 
 /// What the keys of a keyspace begin with in the coordinator (docs/formats.md).
@@ -69,6 +74,9 @@ struct MembershipOptions {
 /// Thread safety: all methods may be called from many threads at once, but Leave from one.
 class Membership {
  public:
+  /// How long what a member does waits for the coordinator.
+  static constexpr std::chrono::milliseconds kPatience{1000};
+
   /// Called with each new state, one call at a time, by the thread that follows.
   using Changed = std::function<void(const std::shared_ptr<const KeyspaceState>& state)>;
 

@@ -15,9 +15,6 @@ namespace {
 
 using std::chrono::milliseconds;
 
-constexpr milliseconds kCoordinatorPatience{1000};
-/// How long the member that had a shard before may take to close it.
-constexpr milliseconds kReleasePatience{2000};
 /// After so long without the end of an operation it is logged that the closing waits for it.
 constexpr milliseconds kLeavePatience{1000};
 constexpr milliseconds kRetryPause{100};
@@ -126,7 +123,7 @@ Status OwnedShards::OpenNow(uint32_t shard, std::shared_ptr<LocalShard>* opened,
   std::string bytes;
   int64_t changed = 0;
   NACRE_RETURN_IF_ERROR(context_.membership->ReadMap(
-      Deadline::After(context_.clock, kCoordinatorPatience), &bytes, &changed));
+      Deadline::After(context_.clock, Membership::kPatience), &bytes, &changed));
   ShardMap map;
   NACRE_RETURN_IF_ERROR(ShardMap::Parse(bytes, context_.opener->options().comparator, &map));
   const size_t index = map.IndexOf(shard);
@@ -149,15 +146,14 @@ Status OwnedShards::OpenNow(uint32_t shard, std::shared_ptr<LocalShard>* opened,
 
 void OwnedShards::AskToRelease(uint32_t shard, int64_t previous) {
   if (previous == 0 || previous == context_.membership->id()) return;
-  sharding::MemberRequest request;
-  request.mutable_control()->set_kind(sharding::ControlRequest::RELEASE);
-  request.mutable_control()->set_shard(shard);
-  sharding::MemberReply reply;
-  bool sent = false;
-  // Without an answer the database is taken from it.
-  const Status status = context_.links->Call(
-      previous, &request, Deadline::After(context_.clock, kReleasePatience), &reply, &sent);
-  if (!status.ok() && sent) {
+  sharding::ControlRequest request;
+  request.set_kind(sharding::ControlRequest::RELEASE);
+  request.set_shard(shard);
+  sharding::ControlReply reply;
+  const Status status = context_.links->Control(
+      previous, request, Deadline::After(context_.clock, kReleasePatience), &reply);
+  // If it is no member any more, there is nothing to release.
+  if (!status.ok() && !status.IsFenced()) {
     Log(context_.log, LogLevel::kWarn,
         "keyspace {}: member {} did not release shard {}, which is taken from it: {}",
         context_.opener->name(), previous, shard, status.ToString());

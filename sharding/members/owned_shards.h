@@ -1,5 +1,6 @@
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -33,6 +34,9 @@ namespace nacre {
 /// one.
 class OwnedShards {
  public:
+  /// How long the member that had a shard before may take to close it.
+  static constexpr std::chrono::milliseconds kReleasePatience{2000};
+
   struct Context {
     const ShardOpener* opener;
     Membership* membership;

@@ -38,4 +38,27 @@ ReadOptions DecodeOptions(const sharding::ReadFlags& flags) {
   return options;
 }
 
+sharding::ControlRequest MoveRequest(uint32_t shard, int64_t member) {
+  sharding::ControlRequest request;
+  request.set_kind(sharding::ControlRequest::MOVE);
+  request.set_shard(shard);
+  request.set_member(member);
+  return request;
+}
+
+sharding::ControlRequest DrainRequest(int64_t member, bool drain) {
+  sharding::ControlRequest request;
+  request.set_kind(sharding::ControlRequest::DRAIN);
+  request.set_member(member);
+  request.set_flag(drain);
+  return request;
+}
+
+sharding::ControlRequest PauseRequest(bool pause) {
+  sharding::ControlRequest request;
+  request.set_kind(sharding::ControlRequest::PAUSE);
+  request.set_flag(pause);
+  return request;
+}
+
 }  // namespace nacre

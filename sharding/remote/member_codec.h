@@ -22,4 +22,9 @@ WriteOptions DecodeOptions(const sharding::WriteFlags& flags);
 void EncodeOptions(const ReadOptions& options, uint64_t snapshot, sharding::ReadFlags* flags);
 ReadOptions DecodeOptions(const sharding::ReadFlags& flags);
 
+/// What is asked of the member that leads.
+sharding::ControlRequest MoveRequest(uint32_t shard, int64_t member);
+sharding::ControlRequest DrainRequest(int64_t member, bool drain);
+sharding::ControlRequest PauseRequest(bool pause);
+
 }  // namespace nacre

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "sharding/remote/member_codec.h"
 #include "util/exceptions.h"
 
 namespace nacre {
@@ -37,6 +38,17 @@ Status Decode(MemberLinks::Member member, const std::string& bytes, sharding::Me
 }
 
 }  // namespace
+
+Status OpenMemberDevice(const std::string& address, Clock* clock,
+                        std::unique_ptr<rdma::Device>* device) {
+  const size_t colon = address.find(':');
+  if (colon == std::string::npos) {
+    return Status::InvalidArgument("member_address '" + address +
+                                   "' is no TRANSPORT:ADDRESS, such as tcp:10.0.0.1:7500");
+  }
+  return rdma::OpenDevice(address.substr(0, colon), {}, clock, device)
+      .WithContext("member_address " + address);
+}
 
 void MemberLinks::SetMembers(const std::map<Member, std::string>& addresses) {
   // Their connections are ended without the mutex.
@@ -87,6 +99,17 @@ Status MemberLinks::CallAndSleep(Member member, sharding::MemberRequest* request
   std::string answer;
   NACRE_RETURN_IF_ERROR(connection->CallAndSleep(bytes, kSleepPeriod, still_wanted, &answer, sent));
   return Decode(member, answer, reply);
+}
+
+Status MemberLinks::Control(Member member, const sharding::ControlRequest& request,
+                            Deadline deadline, sharding::ControlReply* reply) {
+  sharding::MemberRequest asked;
+  *asked.mutable_control() = request;
+  sharding::MemberReply answer;
+  bool sent = false;
+  NACRE_RETURN_IF_ERROR(Call(member, &asked, deadline, &answer, &sent));
+  *reply = std::move(*answer.mutable_control());
+  return GetStatus(answer);
 }
 
 // ---- Connections --------------------------------------------------------------------------------
@@ -176,14 +199,8 @@ Status MemberLinks::Reach(Member member, rdma::Device* device, const std::string
 }
 
 Status MemberLinks::DeviceFor(const std::string& address, rdma::Device** device) {
-  const size_t colon = address.find(':');
-  if (colon == std::string::npos) {
-    return Status::InvalidArgument("'" + address + "' is no address of a member");
-  }
-  std::unique_ptr<rdma::Device>& opened = devices_[address.substr(0, colon)];
-  if (opened == nullptr) {
-    NACRE_RETURN_IF_ERROR(rdma::OpenDevice(address.substr(0, colon), {}, clock_, &opened));
-  }
+  std::unique_ptr<rdma::Device>& opened = devices_[address.substr(0, address.find(':'))];
+  if (opened == nullptr) NACRE_RETURN_IF_ERROR(OpenMemberDevice(address, clock_, &opened));
   *device = opened.get();
   return Status::OK();
 }

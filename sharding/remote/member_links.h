@@ -18,6 +18,10 @@
 
 namespace nacre {
 
+/// Opens what leads to a member at `address`, or has it listen there: "tcp:10.0.0.1:7500".
+Status OpenMemberDevice(const std::string& address, Clock* clock,
+                        std::unique_ptr<rdma::Device>* device);
+
 /// This process's connections to the other members of a keyspace, by their ids. A connection is
 /// made at first use, and made anew once it has ended.
 ///
@@ -43,6 +47,10 @@ class MemberLinks {
   /// The same for what takes as long as it takes: until the member is gone.
   Status CallAndSleep(Member member, sharding::MemberRequest* request, sharding::MemberReply* reply,
                       bool* sent) EXCLUDES(mutex_);
+
+  /// Asks the member itself. What Call fails by, or what the member answers.
+  Status Control(Member member, const sharding::ControlRequest& request, Deadline deadline,
+                 sharding::ControlReply* reply) EXCLUDES(mutex_);
 
   /// Connects to a member to learn of its end, if there is no connection that stands.
   Status Watch(Member member, Deadline deadline) EXCLUDES(mutex_);

@@ -9,6 +9,7 @@
 #include "db/read/view_reads.h"
 #include "sharding/remote/member_codec.h"
 #include "sharding/remote/remote_iterator.h"
+#include "transactions/below.h"
 
 namespace nacre {
 namespace {
@@ -24,8 +25,6 @@ class RemoteFamily final : public ColumnFamilyHandle {
   const uint32_t id_;
   const std::string name_;
 };
-
-uint32_t IdOf(const ColumnFamilyHandle* family) { return family == nullptr ? 0 : family->GetID(); }
 
 uint64_t SnapshotOf(const ReadOptions& options) {
   return options.snapshot == nullptr ? 0

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "sharding/remote/remote_db.h"
+#include "transactions/below.h"
 
 namespace nacre {
 namespace {
@@ -14,7 +15,7 @@ sharding::DatabaseRequest* Begin(sharding::DatabaseRequest::Kind kind,
                                  const ColumnFamilyHandle* family, MemberExchange* exchange) {
   sharding::DatabaseRequest* const request = exchange->request()->mutable_database();
   request->set_kind(kind);
-  request->set_family(family == nullptr ? 0 : family->GetID());
+  request->set_family(IdOf(family));
   return request;
 }
 
@@ -121,7 +122,7 @@ Status RemoteDB::VerifyChecksum() {
 bool RemoteDB::AskForProperty(MemberExchange* exchange, ColumnFamilyHandle* family,
                               const Slice& property) const {
   sharding::DatabaseRequest* const request = exchange->request()->mutable_database();
-  request->set_family(family == nullptr ? 0 : family->GetID());
+  request->set_family(IdOf(family));
   request->set_name(property.data(), property.size());
   return Ask(exchange).ok() && exchange->reply()->database().found();
 }

@@ -19,6 +19,12 @@ sharding::MemberRequest RequestOf(uint32_t shard, const std::string& batch,
   return request;
 }
 
+/// Without an answer the shard's owner finds out by itself.
+void Tell(RemoteOwner* owner, sharding::MemberRequest* request) {
+  sharding::MemberReply reply;
+  owner->Call(request, owner->OperationDeadline(), Unanswered::kRetry, &reply).IgnoreError();
+}
+
 }  // namespace
 
 RemoteShard::RemoteShard(uint32_t id, std::string database,
@@ -74,8 +80,7 @@ Status RemoteShard::Commit(const std::string& batch) {
 
 void RemoteShard::Abort(const std::string& batch) {
   auto request = RequestOf(id(), batch, sharding::BatchRequest::ABORT);
-  sharding::MemberReply reply;
-  owner_->Call(&request, owner_->OperationDeadline(), Unanswered::kRetry, &reply).IgnoreError();
+  Tell(owner_.get(), &request);
 }
 
 Status RemoteShard::Settle(const std::string& batch, bool* decided) {
@@ -89,22 +94,19 @@ Status RemoteShard::Settle(const std::string& batch, bool* decided) {
 
 void RemoteShard::Forget(const std::string& batch) {
   auto request = RequestOf(id(), batch, sharding::BatchRequest::FORGET);
-  sharding::MemberReply reply;
-  owner_->Call(&request, owner_->OperationDeadline(), Unanswered::kRetry, &reply).IgnoreError();
+  Tell(owner_.get(), &request);
 }
 
 void RemoteShard::LeaveToOwner(const std::string& batch) {
   auto request = RequestOf(id(), batch, sharding::BatchRequest::LEAVE);
-  sharding::MemberReply reply;
-  owner_->Call(&request, owner_->OperationDeadline(), Unanswered::kRetry, &reply).IgnoreError();
+  Tell(owner_.get(), &request);
 }
 
 void RemoteShard::Fail(const std::string& batch, const Status& why) {
   auto request = RequestOf(id(), batch, sharding::BatchRequest::FAIL);
   request.mutable_batch()->set_code(static_cast<uint32_t>(why.code()));
   request.mutable_batch()->set_message(std::string(why.message()));
-  sharding::MemberReply reply;
-  owner_->Call(&request, owner_->OperationDeadline(), Unanswered::kRetry, &reply).IgnoreError();
+  Tell(owner_.get(), &request);
 }
 
 }  // namespace nacre

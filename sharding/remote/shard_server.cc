@@ -4,6 +4,7 @@
 
 #include "pool/wire/control.pb.h"
 #include "pool/wire/protocol.h"
+#include "sharding/remote/member_links.h"
 
 namespace nacre {
 
@@ -19,13 +20,7 @@ ShardServer::ShardServer(ServedShards* served, TaskThreads* threads, Clock* cloc
 ShardServer::~ShardServer() { Stop(); }
 
 Status ShardServer::Start(const std::string& listen) {
-  const size_t colon = listen.find(':');
-  if (colon == std::string::npos) {
-    return Status::InvalidArgument("member_address '" + listen +
-                                   "' is no TRANSPORT:ADDRESS, such as tcp:10.0.0.1:7500");
-  }
-  NACRE_RETURN_IF_ERROR(rdma::OpenDevice(listen.substr(0, colon), {}, clock_, &device_)
-                            .WithContext("member_address " + listen));
+  NACRE_RETURN_IF_ERROR(OpenMemberDevice(listen, clock_, &device_));
   pool::RequestHandler* const handler = this;
   server_ = std::make_unique<pool::RequestServer>(
       pool::RequestServerOptions{.listen = listen, .kind = "member", .log = log_}, device_.get(),

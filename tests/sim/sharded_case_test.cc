@@ -18,6 +18,7 @@
 
 #include "nacre/utilities/sharded_db.h"
 #include "tests/support/sim/sim_case.h"
+#include "tests/support/sim/sim_group.h"
 #include "tests/support/sim/sim_run.h"
 #include "util/clock.h"
 
@@ -29,12 +30,6 @@ using std::chrono::milliseconds;
 
 constexpr size_t kShards = 3;
 constexpr size_t kGroups = 3;
-
-std::string KeyOf(size_t group, size_t shard) {
-  return std::string(1, static_cast<char>('a' + shard)) + std::to_string(group);
-}
-
-uint64_t NumberOf(const std::string& value) { return value.empty() ? 0 : std::stoull(value); }
 
 /// What is known of a group: all of its keys have the same number.
 struct Group {
@@ -120,7 +115,7 @@ class DyingKeyspace {
       const uint64_t number = ++groups_[group].begun;
       WriteBatch batch;
       for (size_t shard = 0; shard < kShards; ++shard) {
-        case_->Expect(batch.Put(KeyOf(group, shard), std::to_string(number)));
+        case_->Expect(batch.Put(KeyOfGroup(group, shard), std::to_string(number)));
       }
       case_->Expect(db->Write({}, &batch));
       groups_[group].acknowledged = number;
@@ -134,7 +129,7 @@ class DyingKeyspace {
     ++running_;
     uint64_t number = ++plain_;
     while (!rests_) {
-      const std::string key = KeyOf(kGroups, scheduler_->Uniform(kShards));
+      const std::string key = KeyOfGroup(kGroups, scheduler_->Uniform(kShards));
       case_->Expect(db->Put({}, key, std::to_string(number++)));
       if (scheduler_->OneIn(8)) case_->Expect(db->Flush({}));
     }
@@ -143,46 +138,10 @@ class DyingKeyspace {
 
   /// The number of the group, seen at one moment in one of the ways.
   uint64_t CheckTogether(ShardedDB* db, size_t group) {
-    std::vector<std::string> names;
-    for (size_t shard = 0; shard < kShards; ++shard) names.push_back(KeyOf(group, shard));
-    std::array<uint64_t, kShards> seen{};
-    switch (scheduler_->Uniform(3)) {
-      case 0: {
-        const std::vector<Slice> keys(names.begin(), names.end());
-        std::vector<std::string> values;
-        const std::vector<Status> statuses = db->MultiGet({}, keys, &values);
-        for (size_t i = 0; i < kShards; ++i) {
-          case_->Expect(statuses[i].ok() || statuses[i].IsNotFound(), statuses[i].ToString());
-          if (statuses[i].ok()) seen[i] = NumberOf(values[i]);
-        }
-        break;
-      }
-      case 1: {
-        ReadOptions at;
-        at.snapshot = db->GetSnapshot();
-        for (size_t i = 0; i < kShards; ++i) {
-          if (scheduler_->OneIn(2)) Clock::System()->SleepFor(microseconds(50));
-          seen[i] = Get(db, at, names[i]);
-        }
-        db->ReleaseSnapshot(at.snapshot);
-        break;
-      }
-      default: {
-        const std::unique_ptr<Iterator> iterator(db->NewIterator({}));
-        for (size_t i = 0; i < kShards; ++i) {
-          iterator->Seek(names[i]);
-          if (!iterator->Valid() || iterator->key() != Slice(names[i])) continue;
-          seen[i] = NumberOf(iterator->value().ToString());
-        }
-        case_->Expect(iterator->status());
-      }
-    }
-    for (size_t i = 1; i < kShards; ++i) {
-      case_->Expect(seen[i] == seen[0], "group " + std::to_string(group) + " has " +
-                                            std::to_string(seen[0]) + " in its first shard and " +
-                                            std::to_string(seen[i]) + " in shard " +
-                                            std::to_string(i));
-    }
+    std::vector<uint64_t> seen;
+    case_->Expect(ReadGroup(scheduler_, db, group, kShards, &seen));
+    const std::string difference = DifferenceIn(group, seen);
+    case_->Expect(difference.empty(), difference);
     return seen[0];
   }
 
@@ -203,7 +162,7 @@ class DyingKeyspace {
       // One after the other, each sees no earlier state than the one before.
       uint64_t last = together;
       for (int i = 0; i < 4; ++i) {
-        const uint64_t number = Get(db, {}, KeyOf(group, scheduler_->Uniform(kShards)));
+        const uint64_t number = Get(db, {}, KeyOfGroup(group, scheduler_->Uniform(kShards)));
         case_->Expect(number >= last, "a read goes back from " + std::to_string(last) + " to " +
                                           std::to_string(number));
         last = number;

@@ -1,6 +1,5 @@
 #include "tests/support/process/bank_process.h"
 
-#include <fcntl.h>
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <sys/mman.h>
@@ -15,6 +14,7 @@
 #include <utility>
 
 #include "nacre/write_batch.h"
+#include "tests/support/process/child_data.h"
 #include "tests/support/status_assert.h"
 #include "util/log.h"
 #include "util/random.h"
@@ -47,12 +47,6 @@ using Accounts = std::vector<Account>;
 
 /// One account of each teller is in each shard.
 std::string KeyOf(size_t teller, size_t shard) { return fmt::format("{:03}-{:03}", shard, teller); }
-
-std::string Environment(const char* name) {
-  const char* const value = std::getenv(name);
-  return value == nullptr ? "" : value;
-}
-size_t EnvironmentNumber(const char* name) { return std::stoull(Environment(name)); }
 
 void Fail(BankTeller* teller, const std::string& why) {
   for (size_t i = 0; i < why.size() && i + 1 < sizeof(teller->message); ++i) {
@@ -199,17 +193,11 @@ ShardedOptions BankPlan::Options() const {
   return options;
 }
 
-BankBook::BankBook(const std::string& path, size_t tellers) : count_(tellers) {
-  const int fd = ::open(path.c_str(), O_RDWR | O_CREAT, 0600);
-  const size_t bytes = tellers * sizeof(BankTeller);
-  void* memory = MAP_FAILED;
-  if (fd >= 0 && ::ftruncate(fd, static_cast<off_t>(bytes)) == 0) {
-    memory = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-  }
-  if (fd >= 0) ::close(fd);
-  EXPECT_NE(memory, MAP_FAILED);
-  if (memory == MAP_FAILED) std::abort();
-  tellers_ = static_cast<BankTeller*>(memory);
+BankBook::BankBook(const std::string& path, size_t tellers)
+    : count_(tellers),
+      tellers_(static_cast<BankTeller*>(MapShared(path, tellers * sizeof(BankTeller)))) {
+  EXPECT_NE(tellers_, nullptr);
+  if (tellers_ == nullptr) std::abort();
 }
 
 BankBook::~BankBook() { ::munmap(tellers_, count_ * sizeof(BankTeller)); }

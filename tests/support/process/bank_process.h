@@ -59,7 +59,7 @@ class BankBook {
 
  private:
   const size_t count_;
-  BankTeller* tellers_ = nullptr;
+  BankTeller* const tellers_;
 };
 
 /// Looks at the whole bank at one moment: each teller has its money, and what was acknowledged

@@ -4,7 +4,6 @@
 #include <unistd.h>
 
 #include <csignal>
-#include <cstdlib>
 #include <string>
 #include <vector>
 
@@ -14,6 +13,7 @@
 #include "pool/reports.h"
 #include "pool/wire/database_report.h"
 #include "pool/wire/node_stats.h"
+#include "tests/support/process/child_data.h"
 #include "tests/support/process/memnode_process.h"
 #include "tests/support/status_assert.h"
 #include "tests/support/test_db.h"
@@ -179,13 +179,6 @@ Status CheckpointAndRestore(const CrashPlan& plan, CrashPoints* points) {
   db.reset();
   return RestoreDB(options, kCrashCopy, plan.dir);
 }
-
-std::string Environment(const char* name) {
-  const char* const value = std::getenv(name);
-  return value == nullptr ? "" : value;
-}
-
-uint64_t EnvironmentNumber(const char* name) { return std::stoull(Environment(name)); }
 
 }  // namespace
 

@@ -1,9 +1,7 @@
 #include "tests/support/process/owner_process.h"
 
-#include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sys/mman.h>
-#include <unistd.h>
 
 #include <atomic>
 #include <chrono>
@@ -13,6 +11,7 @@
 #include <thread>
 
 #include "nacre/write_batch.h"
+#include "tests/support/process/child_data.h"
 #include "tests/support/status_assert.h"
 #include "tests/support/test_db.h"
 #include "util/log.h"
@@ -101,22 +100,8 @@ Status Perform(const OwnerOperation& operation, uint64_t number, const std::stri
   return db->Write({}, &batch);
 }
 
-std::string Environment(const char* name) {
-  const char* const value = std::getenv(name);
-  return value == nullptr ? "" : value;
-}
-
-uint64_t EnvironmentNumber(const char* name) { return std::stoull(Environment(name)); }
-
 volatile OwnerProgress* MapProgress(const std::string& path, uint32_t threads) {
-  const int fd = ::open(path.c_str(), O_RDWR | O_CREAT, 0600);
-  const size_t bytes = threads * sizeof(OwnerProgress);
-  void* memory = MAP_FAILED;
-  if (fd >= 0 && ::ftruncate(fd, static_cast<off_t>(bytes)) == 0) {
-    memory = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-  }
-  if (fd >= 0) ::close(fd);
-  return memory == MAP_FAILED ? nullptr : static_cast<volatile OwnerProgress*>(memory);
+  return static_cast<volatile OwnerProgress*>(MapShared(path, threads * sizeof(OwnerProgress)));
 }
 
 void Fail(const Status& status, volatile OwnerProgress* progress) {

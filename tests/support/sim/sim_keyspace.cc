@@ -8,6 +8,7 @@
 
 #include "nacre/merge_operator.h"
 #include "sharding/members/coordinator.h"
+#include "tests/support/sim/sim_group.h"
 #include "util/clock.h"
 
 namespace nacre::sim {
@@ -18,8 +19,6 @@ using std::chrono::milliseconds;
 
 /// Microseconds between two operations of a thread: seconds pass in these stories.
 constexpr uint64_t kPauseMax = 5000;
-
-uint64_t NumberOf(const std::string& value) { return value.empty() ? 0 : std::stoull(value); }
 
 /// A write that ended so may have taken place, and may yet.
 bool MayHaveBeenDone(const Status& status) {
@@ -40,10 +39,6 @@ SharedKeyspace::SharedKeyspace(Scheduler* scheduler, Case* c, size_t shards, siz
     *coordinator = store_.Connect();
     return Status::OK();
   });
-}
-
-std::string SharedKeyspace::KeyOf(size_t group, size_t shard) const {
-  return std::string(1, static_cast<char>('a' + shard)) + std::to_string(group);
 }
 
 SharedKeyspace::Member* SharedKeyspace::Join(bool serves) {
@@ -190,7 +185,7 @@ void SharedKeyspace::WriteGroup(Member* member, Known* known, size_t group) {
   const uint64_t number = ++known->begun;
   WriteBatch batch;
   for (size_t shard = 0; shard < shards_; ++shard) {
-    case_->Expect(batch.Put(KeyOf(group, shard), std::to_string(number)));
+    case_->Expect(batch.Put(KeyOfGroup(group, shard), std::to_string(number)));
   }
   const Status status = member->db->Write({}, &batch);
   case_->Expect(status.ok() || MayHaveBeenDone(status), "a batch: " + status.ToString());
@@ -233,53 +228,13 @@ bool SharedKeyspace::ReadKey(Member* member, const ReadOptions& options, const s
   return status.ok() || status.IsNotFound();
 }
 
-bool SharedKeyspace::ReadGroup(Member* member, size_t group, uint64_t* number) {
-  std::vector<std::string> names;
-  for (size_t shard = 0; shard < shards_; ++shard) names.push_back(KeyOf(group, shard));
-  std::vector<uint64_t> seen(shards_);
-  ShardedDB* const db = member->db.get();
-  switch (scheduler_->Uniform(3)) {
-    case 0: {
-      const std::vector<Slice> keys(names.begin(), names.end());
-      std::vector<std::string> values;
-      const std::vector<Status> statuses = db->MultiGet({}, keys, &values);
-      for (size_t i = 0; i < shards_; ++i) {
-        CheckRead(member, statuses[i], /*at_snapshot=*/true);
-        if (!statuses[i].ok() && !statuses[i].IsNotFound()) return false;
-        seen[i] = NumberOf(values[i]);
-      }
-      break;
-    }
-    case 1: {
-      ReadOptions at;
-      at.snapshot = db->GetSnapshot();
-      if (at.snapshot == nullptr) return false;
-      bool all = true;
-      for (size_t i = 0; i < shards_ && all; ++i) {
-        if (scheduler_->OneIn(2)) Clock::System()->SleepFor(microseconds(50));
-        all = ReadKey(member, at, names[i], &seen[i]);
-      }
-      db->ReleaseSnapshot(at.snapshot);
-      if (!all) return false;
-      break;
-    }
-    default: {
-      const std::unique_ptr<Iterator> iterator(db->NewIterator({}));
-      for (size_t i = 0; i < shards_ && iterator->status().ok(); ++i) {
-        iterator->Seek(names[i]);
-        if (!iterator->Valid() || iterator->key() != Slice(names[i])) continue;
-        seen[i] = NumberOf(iterator->value().ToString());
-      }
-      CheckRead(member, iterator->status(), /*at_snapshot=*/true);
-      if (!iterator->status().ok()) return false;
-    }
-  }
-  for (size_t i = 1; i < shards_; ++i) {
-    case_->Expect(seen[i] == seen[0], "group " + std::to_string(group) + " has " +
-                                          std::to_string(seen[0]) + " in its first shard and " +
-                                          std::to_string(seen[i]) + " in shard " +
-                                          std::to_string(i));
-  }
+bool SharedKeyspace::ReadWhole(Member* member, size_t group, uint64_t* number) {
+  std::vector<uint64_t> seen;
+  const Status status = ReadGroup(scheduler_, member->db.get(), group, shards_, &seen);
+  CheckRead(member, status, /*at_snapshot=*/true);
+  if (!status.ok()) return false;
+  const std::string difference = DifferenceIn(group, seen);
+  case_->Expect(difference.empty(), difference);
   *number = seen[0];
   return true;
 }
@@ -291,13 +246,13 @@ void SharedKeyspace::Read(Member* member) {
     const Known& known = groups_[group];
     uint64_t last = known.acknowledged;
     uint64_t number = 0;
-    if (ReadGroup(member, group, &number)) {
+    if (ReadWhole(member, group, &number)) {
       case_->Expect(number >= last, "a read misses what was acknowledged before");
       last = number;
     }
     // One after the other, each sees no earlier state than the one before.
     for (int i = 0; i < 3 && !rests_; ++i) {
-      if (!ReadKey(member, {}, KeyOf(group, scheduler_->Uniform(shards_)), &number)) continue;
+      if (!ReadKey(member, {}, KeyOfGroup(group, scheduler_->Uniform(shards_)), &number)) continue;
       case_->Expect(number >= last, "a read goes back from " + std::to_string(last) + " to " +
                                         std::to_string(number));
       case_->Expect(number <= known.begun, "a number that was never written");
@@ -340,7 +295,7 @@ void SharedKeyspace::Check() {
       for (size_t group = 0; group < groups_.size(); ++group) {
         CheckList(member, group);
         uint64_t number = 0;
-        case_->Await("a whole read", [&] { return ReadGroup(member, group, &number); });
+        case_->Await("a whole read", [&] { return ReadWhole(member, group, &number); });
         const Known& known = groups_[group];
         case_->Expect(number >= known.acknowledged && number <= known.begun,
                       "group " + std::to_string(group) + " is at " + std::to_string(number) +

@@ -10,6 +10,7 @@
 #include "nacre/utilities/sharded_db.h"
 #include "tests/support/sim/sim_case.h"
 #include "tests/support/sim/sim_coordinator.h"
+#include "tests/support/sim/sim_group.h"
 #include "tests/support/sim/sim_scheduler.h"
 
 namespace nacre::sim {
@@ -65,7 +66,6 @@ class SharedKeyspace {
   int64_t IdOf(Member* member);
   /// Acknowledged writes of groups and of plain keys.
   uint64_t written() const;
-  std::string KeyOf(size_t group, size_t shard) const;
   size_t shards() const { return shards_; }
 
  private:
@@ -85,10 +85,10 @@ class SharedKeyspace {
   void WritePlain(Member* member, Known* known, size_t key);
   void Read(Member* member);
   /// The number of the group, seen at one moment in one of the ways. False: it could not be read.
-  bool ReadGroup(Member* member, size_t group, uint64_t* number);
-  std::string PlainKey(size_t key) const { return KeyOf(groups_.size() + key, key % shards_); }
+  bool ReadWhole(Member* member, size_t group, uint64_t* number);
+  std::string PlainKey(size_t key) const { return KeyOfGroup(groups_.size() + key, key % shards_); }
   std::string ListKey(size_t list) const {
-    return KeyOf(2 * groups_.size() + list, (list + 1) % shards_);
+    return KeyOfGroup(2 * groups_.size() + list, (list + 1) % shards_);
   }
   bool ReadKey(Member* member, const ReadOptions& options, const std::string& key,
                uint64_t* number);
