@@ -94,7 +94,8 @@ Status RemoteOwner::StopOperations(Token token) {
   request.mutable_gate()->set_step(sharding::GateRequest::STOP);
   request.mutable_gate()->set_token(token);
   sharding::MemberReply reply;
-  return Call(&request, OperationDeadline(), Unanswered::kRetry, &reply);
+  // Later its gate has opened by itself, and operations wait here meanwhile.
+  return Call(&request, Deadline::After(clock_, kClosedAtMost), Unanswered::kRetry, &reply);
 }
 
 Status RemoteOwner::TakeSnapshots(Token token, const std::vector<Shard*>& shards,
@@ -106,7 +107,8 @@ Status RemoteOwner::TakeSnapshots(Token token, const std::vector<Shard*>& shards
   gate->set_token(token);
   for (const Shard* const shard : shards) gate->add_shards(shard->id());
   sharding::MemberReply reply;
-  NACRE_RETURN_IF_ERROR(Call(&request, OperationDeadline(), Unanswered::kRetry, &reply));
+  NACRE_RETURN_IF_ERROR(
+      Call(&request, Deadline::After(clock_, kClosedAtMost), Unanswered::kRetry, &reply));
   const auto& taken = reply.gate().snapshots();
   const auto none = [](const sharding::SnapshotReply& each) { return each.snapshot() == 0; };
   const size_t count = static_cast<size_t>(taken.size());
