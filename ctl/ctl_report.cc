@@ -212,7 +212,10 @@ void Merge(const pool::KnownDatabase& of_node,
 
 }  // namespace
 
-/// What went wrong, and what to do about it as far as that is known.
+std::string Counted(uint64_t count, const std::string& what) {
+  return fmt::format("{} {}{}", count, what, count == 1 ? "" : "s");
+}
+
 std::string Explain(const Status& status) {
   const std::string remedy = pool::RemedyFor(status);
   return remedy.empty() ? status.ToString() : status.ToString() + "; " + remedy;

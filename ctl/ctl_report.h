@@ -49,6 +49,8 @@ void PrintNodes(const PoolReport& pool, bool json);
 
 /// "idle", "running, 12 % of 1.5 GiB, 100 MiB/s, 14 s left".
 std::string RepairText(const pool::RepairProgress& repair);
+/// "1 table", "2 tables".
+std::string Counted(uint64_t count, const std::string& what);
 /// What went wrong, and what to do about it as far as that is known.
 std::string Explain(const Status& status);
 

@@ -40,11 +40,6 @@ std::string JsonList(const Items& items, const Text& text) {
   return "[" + list + "]";
 }
 
-/// "1 table", "2 tables".
-std::string Counted(uint64_t count, const std::string& what) {
-  return fmt::format("{} {}{}", count, what, count == 1 ? "" : "s");
-}
-
 void PrintHealth(const DatabaseHealth& health) {
   fmt::print("database {}: {}; {}, {}; {}; manifest version {} in {}; ", health.name,
              health.open ? "open" : "closed", Counted(health.tables, "table"),

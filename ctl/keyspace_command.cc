@@ -9,6 +9,7 @@
 #include <memory>
 #include <utility>
 
+#include "ctl/ctl_report.h"
 #include "ctl/keyspace_report.h"
 #include "sharding/members/balancer.h"
 #include "sharding/members/keyspace_admin.h"
@@ -74,7 +75,7 @@ Status AwaitDrained(KeyspaceAdmin* admin, int64_t member, Clock* clock) {
       fmt::print("{}: serves no shards any more\n", name);
       return Status::OK();
     }
-    std::string line = fmt::format("{}: {} shard{} to go", name, left, left == 1 ? "" : "s");
+    std::string line = fmt::format("{}: {} to go", name, Counted(left, "shard"));
     if (!OthersMayServe(report, member)) line += "; there is no other member that may have them";
     if (!answer->second.status.ok()) line += "; " + answer->second.status.ToString();
     if (line != shown) fmt::print("{}\n", line);

@@ -7,6 +7,7 @@
 #include <memory>
 #include <utility>
 
+#include "ctl/ctl_report.h"
 #include "ctl/keyspace_report.h"
 #include "sharding/members/coordinator.h"
 #include "sharding/members/keyspace_admin.h"
@@ -52,8 +53,8 @@ Finding AskEndpoint(const std::string& endpoint, milliseconds timeout, Clock* cl
   if (!status.ok()) return {Verdict::kFailure, endpoint, status.ToString(), RemedyOf(status)};
   const double micros = static_cast<double>(clock->NowNanos() - begun) / 1000;
   return {Verdict::kOk, endpoint,
-          fmt::format("answers in {:.1f} us, has a leader, knows {} keyspace{}", micros,
-                      keyspaces->size(), keyspaces->size() == 1 ? "" : "s"),
+          fmt::format("answers in {:.1f} us, has a leader, knows {}", micros,
+                      Counted(keyspaces->size(), "keyspace")),
           ""};
 }
 
@@ -104,8 +105,8 @@ class KeyspacePatient {
                  "logs say whether they reach the coordinator");
     }
     Add(Verdict::kOk,
-        fmt::format("{} leads {} member{}", NameOf(state, state.leader), state.members.size(),
-                    state.members.size() == 1 ? "" : "s"),
+        fmt::format("{} leads {}", NameOf(state, state.leader),
+                    Counted(state.members.size(), "member")),
         "");
   }
 
