@@ -139,7 +139,7 @@ class NodeLink {
     uint32_t piece_shift = 0;
     std::vector<Piece> pieces;
   };
-  static constexpr size_t kMaxIdleChannels = 8;
+  static constexpr size_t kMaxIdleChannels = 64;
 
   /// Marks a key that there is.
   static constexpr uint64_t kHasKey = uint64_t{1} << 32;

@@ -323,6 +323,7 @@ Status SpaceAllocator::Rep::MakeRoomInTime(NodeId node, uint64_t bytes, bool ext
   struct Attempt {
     bool ended = false;
     bool thrown = false;  ///< Memory ran out.
+    bool left = false;    ///< The space was taken elsewhere meanwhile.
     Status status;
   };
   NodeLink* const link = client_->fabric()->link(node);
@@ -340,12 +341,14 @@ Status SpaceAllocator::Rep::MakeRoomInTime(NodeId node, uint64_t bytes, bool ext
       attempt->thrown = true;
     }
     attempt->ended = true;
+    if (attempt->left) ReturnSurplusLater(node);
   });
   const Deadline patience =
       Deadline::After(client_->clock(), pace->Patience(NodeOperation::kRequest));
   while (!attempt->ended) {
     if (patience.Expired()) {
       pace->NoteLate(link);
+      attempt->left = true;
       return late();
     }
     changed_.WaitFor(patience.Remaining());

@@ -13,6 +13,7 @@
 #include <chrono>
 #include <cstring>
 #include <latch>
+#include <set>
 #include <utility>
 
 #include "rdma/queue_depths.h"
@@ -45,6 +46,11 @@ RegionMessage Describe(const ShmRegion& region) {
   return message;
 }
 
+RegionMessage Dropped(RegionMessage region) {
+  region.header.type = MessageType::kRegionDropped;
+  return region;
+}
+
 Status CheckPrivateData(const std::string& data) {
   if (data.size() <= Device::kMaxPrivateData) return Status::OK();
   return Status::InvalidArgument("private data of " + std::to_string(data.size()) +
@@ -71,7 +77,7 @@ Status ConnectFailure(const std::string& peer, const Status& status) {
 
 ShmRegion::~ShmRegion() {
   device_->DropRegion(this);
-  DiscardMemory(*mapping_, fd_.get());
+  DiscardMemory(*mapping_, fd_->get());
 }
 
 Status ShmRegion::Grant(size_t offset, size_t size, Access access,
@@ -187,7 +193,7 @@ Status ShmDevice::MakeRegion(uint32_t key, size_t size, Access access, UniqueFd 
     MutexLock lock(&announce_mutex_);
     regions_[key] = made.get();
     PutInForce(made->remote_key(), /*part_of=*/0, access);
-    AnnounceToAll(Describe(*made), made->fd());
+    AnnounceToAll(Describe(*made), made->fd()->get());
   }
   *region = std::move(made);
   return Status::OK();
@@ -201,9 +207,7 @@ void ShmDevice::DropRegion(const ShmRegion* region) {
     // it while a peer has it mapped.
     Invalidate(key);
     regions_.erase(key);
-    RegionMessage message = Describe(*region);
-    message.header.type = MessageType::kRegionDropped;
-    AnnounceToAll(message, -1);
+    AnnounceToAll(Dropped(Describe(*region)), -1);
   }
   control_->ReturnKey(key);
 }
@@ -282,20 +286,41 @@ Status ShmDevice::Listen(const std::string& address, std::unique_ptr<Listener>* 
 
 Status ShmDevice::Introduce(const std::shared_ptr<Connection>& connection, void* message,
                             size_t size, uint32_t* regions, const std::vector<int>& fds,
-                            const Deadline& deadline) {
+                            const Deadline& deadline, std::vector<RegionMessage>* told) {
   const int socket = connection->socket();
   writers_.Add(connection);
-  MutexLock lock(&announce_mutex_);
-  *regions = static_cast<uint32_t>(regions_.size());
+  std::vector<std::shared_ptr<const UniqueFd>> files;
+  {
+    MutexLock lock(&announce_mutex_);
+    for (const auto& [key, region] : regions_) {
+      told->push_back(Describe(*region));
+      files.push_back(region->fd());
+    }
+  }
+  *regions = static_cast<uint32_t>(told->size());
   NACRE_RETURN_IF_ERROR(SendBy(socket, deadline, message, size, fds));
-  for (const auto& [key, region] : regions_) {
+  for (size_t i = 0; i < told->size(); i++) {
     std::vector<int> region_fds;
-    if (region->fd() >= 0 && !connection->same_process()) region_fds.push_back(region->fd());
-    const RegionMessage description = Describe(*region);
-    NACRE_RETURN_IF_ERROR(SendBy(socket, deadline, &description, sizeof(description), region_fds));
+    if (files[i]->valid() && !connection->same_process()) region_fds.push_back(files[i]->get());
+    NACRE_RETURN_IF_ERROR(SendBy(socket, deadline, &(*told)[i], sizeof(RegionMessage), region_fds));
+  }
+  return Status::OK();
+}
+
+void ShmDevice::KeepInformed(const std::shared_ptr<Connection>& connection,
+                             const std::vector<RegionMessage>& told) {
+  MutexLock lock(&announce_mutex_);
+  const Deadline deadline = Deadline::After(clock_, kAnnounceTimeout);
+  std::set<uint32_t> known;
+  for (const RegionMessage& region : told) {
+    known.insert(region.key);
+    if (!regions_.contains(region.key)) connection->Announce(Dropped(region), -1, deadline);
+  }
+  for (const auto& [key, region] : regions_) {
+    if (!known.contains(key))
+      connection->Announce(Describe(*region), region->fd()->get(), deadline);
   }
   connections_[connection->id()] = connection;
-  return Status::OK();
 }
 
 Status ShmDevice::ProveTo(const Connection& connection, const Hello& hello,
@@ -384,8 +409,10 @@ Status ShmDevice::Connect(const std::string& address, const std::string& private
   Introduction introduction;
   Status status = ProveTo(*connection, hello, deadline, &introduction);
   if (!status.ok()) return ConnectFailure(peer, status);
+  std::vector<RegionMessage> told;
   status = Introduce(connection, &introduction, sizeof(introduction), &introduction.regions,
-                     {control_->fd(), receives->doorbell()->event_fd(), memory_fd.get()}, deadline);
+                     {control_->fd(), receives->doorbell()->event_fd(), memory_fd.get()}, deadline,
+                     &told);
   Answer answer;
   Packet packet;
   // A listener that refuses may close before it has read the regions.
@@ -410,6 +437,7 @@ Status ShmDevice::Connect(const std::string& address, const std::string& private
     Disconnect(connection);
     return ConnectFailure(peer, status);
   }
+  KeepInformed(connection, told);
   reply->assign(answer.private_data, answer.private_size);
   *queue_pair =
       std::make_unique<ShmQueuePair>(this, std::move(connection), depths, sends, receives, group);
@@ -457,9 +485,12 @@ Status ShmDevice::Accept(UniqueFd socket, PeerProcess process, const Hello& hell
   // Attached before the peer learns the doorbell: it may send as soon as it has the answer.
   auto accepted =
       std::make_unique<ShmQueuePair>(this, connection, depths, send_queue, receive_queue, group);
-  Status status = Introduce(connection, &answer, sizeof(answer), &answer.regions,
-                            {control_->fd(), receive_queue->doorbell()->event_fd()}, deadline);
+  std::vector<RegionMessage> told;
+  Status status =
+      Introduce(connection, &answer, sizeof(answer), &answer.regions,
+                {control_->fd(), receive_queue->doorbell()->event_fd()}, deadline, &told);
   if (status.ok()) status = Watch(connection);
+  if (status.ok()) KeepInformed(connection, told);
   // On failure the queue pair's destructor takes the connection back.
   if (status.ok()) *queue_pair = std::move(accepted);
   return status;

@@ -94,11 +94,16 @@ class ShmDevice final : public Device {
   /// The connecting end of a handshake, up to the listener's proof.
   Status ProveTo(const Connection& connection, const Hello& hello, const Deadline& deadline,
                  Introduction* introduction);
-  /// Sends the handshake message and all regions; from then on the connection hears of each change.
-  /// `regions` is the message's field for their number. The peer must have proven itself.
+  /// Sends the handshake message and all regions, whose messages `*told` then has. `regions` is the
+  /// message's field for their number. The peer must have proven itself. Holds no lock as it sends:
+  /// the peer may read only after another thread's connection has come to be.
   Status Introduce(const std::shared_ptr<Connection>& connection, void* message, size_t size,
-                   uint32_t* regions, const std::vector<int>& fds, const Deadline& deadline)
-      EXCLUDES(announce_mutex_);
+                   uint32_t* regions, const std::vector<int>& fds, const Deadline& deadline,
+                   std::vector<RegionMessage>* told) EXCLUDES(announce_mutex_);
+  /// Tells the peer what has changed since it was told; from then on the connection hears of each
+  /// change. The peer must have taken the connection: its monitor reads.
+  void KeepInformed(const std::shared_ptr<Connection>& connection,
+                    const std::vector<RegionMessage>& told) EXCLUDES(announce_mutex_);
   void AnnounceToAll(const RegionMessage& message, int fd) REQUIRES(announce_mutex_);
   /// Makes a key valid that TakeKey has just given; `part_of` as in GrantSlot.
   void PutInForce(const RemoteKey& key, uint32_t part_of, Access access);

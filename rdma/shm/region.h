@@ -23,7 +23,7 @@ class ShmRegion final : public MemoryRegion {
         size_(size),
         access_(access),
         key_(key),
-        fd_(std::move(fd)),
+        fd_(std::make_shared<const UniqueFd>(std::move(fd))),
         mapping_(std::move(mapping)) {}
   ~ShmRegion() override;
 
@@ -39,7 +39,8 @@ class ShmRegion final : public MemoryRegion {
 
   const ShmDevice* device() const { return device_; }
   Access access() const { return access_; }
-  int fd() const { return fd_.get(); }
+  /// Its file; none for private memory.
+  const std::shared_ptr<const UniqueFd>& fd() const { return fd_; }
 
  private:
   ShmDevice* const device_;
@@ -47,7 +48,7 @@ class ShmRegion final : public MemoryRegion {
   const size_t size_;
   const Access access_;
   const uint32_t key_;
-  const UniqueFd fd_;
+  const std::shared_ptr<const UniqueFd> fd_;
   const std::shared_ptr<Mapping> mapping_;
 };
 

@@ -214,6 +214,36 @@ TEST_F(ShmTest, ADeviceMayConnectToItself) {
   EXPECT_EQ(std::string(self.Data(1), 9), "to myself");
 }
 
+// More regions than a socket holds announcements of: the side that connects waits until they are
+// read. Another connection of its process that the listener takes first must not wait for that one.
+TEST_F(ShmTest, ConnectionsThatTellOfManyRegionsAreTakenInAnyOrder) {
+  Endpoint near({});
+  Endpoint far({});
+  ASSERT_TRUE(far.Listen(SocketPath()).ok());
+  for (int i = 0; i < 1500; i++) near.Allocate(4096);
+  std::vector<Status> connected(2);
+  std::vector<std::thread> connecting;
+  std::vector<std::unique_ptr<QueuePair>> queue_pairs(2);
+  std::vector<std::unique_ptr<IncomingConnection>> incoming(2);
+  for (size_t i = 0; i < 2; i++) {
+    connecting.emplace_back([&, i] {
+      std::string reply;
+      connected[i] = near.device->Connect(SocketPath(), "", {}, near.queue.get(), near.queue.get(),
+                                          Deadline::After(Clock::System(), Endpoint::kPatience),
+                                          &reply, &queue_pairs[i]);
+    });
+    EXPECT_TRUE(far.listener->Accept(Endpoint::kPatience, &incoming[i]).ok());
+  }
+  std::vector<std::unique_ptr<QueuePair>> accepted(2);
+  for (const size_t i : {1, 0}) {
+    ASSERT_NE(incoming[i], nullptr);
+    const Status status = incoming[i]->Accept(far.queue.get(), far.queue.get(), "", &accepted[i]);
+    EXPECT_TRUE(status.ok()) << status.ToString();
+  }
+  for (std::thread& thread : connecting) thread.join();
+  for (const Status& status : connected) EXPECT_TRUE(status.ok()) << status.ToString();
+}
+
 TEST_F(ShmTest, ManyConnectionsMapARegionOnce) {
   const auto peer = MakeChildPeer({});
   RemoteKey key;

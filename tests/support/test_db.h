@@ -20,6 +20,8 @@ struct TestPoolOptions {
   uint64_t node_bytes = 256 << 20;
   uint64_t slab_bytes = 1 << 20;
   std::chrono::milliseconds operation_timeout{10'000};
+  /// 0: no node counts as slow, however busy the machine.
+  std::chrono::milliseconds slow_node_patience_max = PoolOptions().slow_node_patience_max;
   std::vector<std::string> domains{};  ///< Domains of the nodes.
   std::shared_ptr<Logger> log{};       ///< The pool's log.
   Clock* clock = Clock::System();      ///< Outlives the pool.
