@@ -1,5 +1,6 @@
 #include <fmt/format.h>
 
+#include <cassert>
 #include <memory>
 #include <string>
 #include <utility>
@@ -28,6 +29,7 @@ Status DecodeTable(const std::string& bytes, TableMeta* meta) {
 }  // namespace
 
 void EncodeJob(const CompactionJob& job, control::Compact* message) {
+  assert(job.window.everything());
   message->set_comparator_name(job.comparator_name);
   for (const auto& run : job.runs) {
     control::SortedRun* encoded = message->add_runs();

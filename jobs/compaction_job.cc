@@ -27,9 +27,10 @@ Status OpenInputs(const CompactionJob& job, const Comparator* comparator, TableS
   return Status::OK();
 }
 
-/// The tombstones of all inputs together; null if they have none.
+/// The tombstones of all inputs together, as far as they are merged; null if there are none.
 std::shared_ptr<const RangeTombstones> RangeTombstonesOf(
-    const std::vector<std::vector<std::unique_ptr<TableReader>>>& runs, const JobPlugins& plugins) {
+    const std::vector<std::vector<std::unique_ptr<TableReader>>>& runs, const CompactionJob& job,
+    const JobPlugins& plugins) {
   std::vector<const RangeTombstones*> parts;
   for (const auto& run : runs) {
     for (const auto& reader : run) {
@@ -37,7 +38,10 @@ std::shared_ptr<const RangeTombstones> RangeTombstonesOf(
     }
   }
   if (parts.empty()) return nullptr;
-  return std::make_shared<const RangeTombstones>(RangeTombstones::Merge(plugins.comparator, parts));
+  RangeTombstones all = RangeTombstones::Merge(plugins.comparator, parts);
+  if (!job.window.everything()) all = TombstonesIn(plugins.comparator, all, job.window);
+  if (all.empty()) return nullptr;
+  return std::make_shared<const RangeTombstones>(std::move(all));
 }
 
 }  // namespace
@@ -102,11 +106,12 @@ Status RunCompaction(const CompactionJob& job, const JobPlugins& plugins, TableS
     children.push_back(
         NewConcatenatingIterator(internal_comparator, std::move(tables), read_options));
   }
-  const std::unique_ptr<InternalIterator> input =
+  std::unique_ptr<InternalIterator> input =
       NewMergingIterator(internal_comparator, std::move(children));
+  if (!job.window.everything()) input = NewWindowIterator(std::move(input), job.window);
 
-  NACRE_RETURN_IF_ERROR(RunMerge(job, input.get(), RangeTombstonesOf(readers, plugins), plugins,
-                                 store, cancelled, result));
+  NACRE_RETURN_IF_ERROR(RunMerge(job, input.get(), RangeTombstonesOf(readers, job, plugins),
+                                 plugins, store, cancelled, result));
   for (const auto& run : readers) {
     for (const auto& reader : run) {
       const FragmentSet damaged = reader->extent()->damaged();

@@ -12,6 +12,7 @@
 #include "nacre/status.h"
 #include "table/format/table_meta.h"
 #include "table/iterator/internal_iterator.h"
+#include "table/iterator/sequence_window.h"
 #include "table/merge/merge_kernel.h"
 #include "util/codes/reed_solomon.h"
 
@@ -57,6 +58,8 @@ struct CompactionJob {
   CompactionFilter::Context filter_context;
   /// Sorted runs, newest first; the tables of one run are disjoint and ascending.
   std::vector<std::vector<std::shared_ptr<const TableMeta>>> runs;
+  /// Those entries of the runs that are merged. Nodes know none but all.
+  SequenceWindow window{};
   std::vector<SequenceNumber> snapshots;
   std::vector<KeyRange> deeper;
   std::optional<std::string> begin;

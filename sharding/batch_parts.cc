@@ -163,6 +163,20 @@ Status RenameFamilies(const std::function<std::shared_ptr<ColumnFamilyHandle>(ui
   return Status::OK();
 }
 
+Status AppendUpdates(const WriteBatch& from, const std::function<uint32_t(uint32_t id)>& id_of,
+                     WriteBatch* to) {
+  Slice input(from.Data());
+  input.remove_prefix(kWriteBatchHeader);
+  while (!input.empty()) {
+    BatchItem item;
+    NACRE_RETURN_IF_ERROR(ParseBatchItem(&input, &item));
+    if (item.log_data) continue;
+    FamilyOfId family(item.family == kDefaultFamily ? kDefaultFamily : id_of(item.family));
+    NACRE_RETURN_IF_ERROR(AddItem(item, item.family == kDefaultFamily ? nullptr : &family, to));
+  }
+  return Status::OK();
+}
+
 Status KeepFamilies(const std::function<bool(uint32_t id)>& has, WriteBatch* batch) {
   bool all = true;
   NACRE_RETURN_IF_ERROR(ForEachUpdate(

@@ -34,6 +34,11 @@ Status DivideBatch(const ShardMap& map, const WriteBatch& batch, std::vector<Bat
 Status RenameFamilies(const std::function<std::shared_ptr<ColumnFamilyHandle>(uint32_t id)>& find,
                       WriteBatch* batch);
 
+/// Adds the updates of `from` to `to`, with other ids of families: `id_of` of those that they have.
+/// Log data are left out.
+Status AppendUpdates(const WriteBatch& from, const std::function<uint32_t(uint32_t id)>& id_of,
+                     WriteBatch* to);
+
 /// Removes the updates of families for which `has` answers false. `Corruption` if it is malformed.
 Status KeepFamilies(const std::function<bool(uint32_t id)>& has, WriteBatch* batch);
 

@@ -33,6 +33,8 @@ bool IsRefusal(const Status& status) {
 LocalParticipant::LocalParticipant(LocalShard* shard)
     : shard_(shard), store_(shard->db(), shard->engine()) {}
 
+bool LocalParticipant::IsDecision(const std::string& name) { return name.ends_with(kDecided); }
+
 Status LocalParticipant::Left() const {
   return Status::Fenced(fmt::format("shard {} has moved", shard_->id()));
 }
@@ -265,7 +267,7 @@ Status LocalParticipant::Open() {
   const Deadline deadline = shard_->OperationDeadline();
   return store_.Open([&](const std::string& name, WriteBatch* updates) -> Status {
     MutexLock lock(&mutex_);
-    if (name.ends_with(kDecided)) {
+    if (IsDecision(name)) {
       decided_.insert(name.substr(0, name.size() - kDecided.size()));
       return Status::OK();
     }

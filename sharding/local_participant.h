@@ -34,6 +34,8 @@ class LocalParticipant final : public BatchParticipant {
   /// Makes the family for the entries, so that families that are made later have the same ids in
   /// all shards.
   Status MakeFamily() { return store_.MakeFamily(); }
+  /// Whether an entry of this name in the prepared family is the record of a decision.
+  static bool IsDecision(const std::string& name);
   /// Deletes the records of all decisions: no shard has an entry any more.
   Status DeleteDecisions() EXCLUDES(mutex_);
   /// From here on everything is answered `Fenced`. Batches that are prepared and not decided are

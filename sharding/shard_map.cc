@@ -16,6 +16,9 @@ namespace {
 constexpr uint32_t kFormatVersion = 1;
 /// That of a map whose shards belong to members: an older program would take them for its own.
 constexpr uint32_t kSharedFormatVersion = 2;
+/// That of a map with shards that were split or merged, or are being: an older program would not
+/// find what they have.
+constexpr uint32_t kReshapedFormatVersion = 3;
 /// The default family has 0, and each shard has another one for what is prepared.
 constexpr uint32_t kFirstFamily = 2;
 
@@ -32,7 +35,7 @@ Status ParseMessage(const Slice& bytes, sharding::Map* message) {
       message->shards().empty()) {
     return Status::Corruption("the map of the shards cannot be parsed");
   }
-  if (message->format() < kFormatVersion || message->format() > kSharedFormatVersion) {
+  if (message->format() < kFormatVersion || message->format() > kReshapedFormatVersion) {
     return Status::NotSupported(
         fmt::format("the map of the shards has format {}", message->format()));
   }
@@ -80,8 +83,17 @@ Status ShardMap::Parse(const Slice& bytes, const Comparator* comparator, ShardMa
                               .begin = shard.begin(),
                               .owner = shard.owner(),
                               .epoch = shard.epoch(),
-                              .previous_owner = shard.previous_owner()});
+                              .previous_owner = shard.previous_owner(),
+                              .sources = {shard.sources().begin(), shard.sources().end()},
+                              .heir_of = {shard.heir_of().begin(), shard.heir_of().end()}});
   }
+  for (const sharding::Reshaping& reshaping : message.reshapings()) {
+    parsed.reshapings_.push_back(
+        {.sources = {reshaping.sources().begin(), reshaping.sources().end()},
+         .targets = {reshaping.targets().begin(), reshaping.targets().end()},
+         .split_key = reshaping.split_key()});
+  }
+  parsed.retired_.assign(message.retired().begin(), message.retired().end());
   for (const sharding::Family& family : message.families()) {
     parsed.families_.push_back({.id = family.id(), .name = family.name()});
   }
@@ -116,7 +128,9 @@ Status ShardMap::ParseFamilies(const Slice& bytes, std::vector<std::string>* fam
 
 std::string ShardMap::Serialize() const {
   sharding::Map message;
-  message.set_format(shared_ ? kSharedFormatVersion : kFormatVersion);
+  message.set_format(WasReshaped() ? kReshapedFormatVersion
+                     : shared_     ? kSharedFormatVersion
+                                   : kFormatVersion);
   message.set_version(version_);
   message.set_being_made(being_made_);
   message.set_comparator(comparator_->Name());
@@ -129,7 +143,16 @@ std::string ShardMap::Serialize() const {
     added->set_owner(shard.owner);
     added->set_epoch(shard.epoch);
     added->set_previous_owner(shard.previous_owner);
+    added->mutable_sources()->Assign(shard.sources.begin(), shard.sources.end());
+    added->mutable_heir_of()->Assign(shard.heir_of.begin(), shard.heir_of.end());
   }
+  for (const Reshaping& reshaping : reshapings_) {
+    sharding::Reshaping* const added = message.add_reshapings();
+    added->mutable_sources()->Assign(reshaping.sources.begin(), reshaping.sources.end());
+    added->mutable_targets()->Assign(reshaping.targets.begin(), reshaping.targets.end());
+    added->set_split_key(reshaping.split_key);
+  }
+  message.mutable_retired()->Assign(retired_.begin(), retired_.end());
   for (const Family& family : families_) {
     sharding::Family* const added = message.add_families();
     added->set_id(family.id);
@@ -167,6 +190,13 @@ void ShardMap::Prepare() {
 
 size_t ShardMap::IndexOf(uint32_t id) const {
   return static_cast<size_t>(std::ranges::find(shards_, id, &Shard::id) - shards_.begin());
+}
+
+size_t ShardMap::IndexOfDecider(uint32_t id) const {
+  const auto found = std::ranges::find_if(shards_, [id](const Shard& shard) {
+    return shard.id == id || std::ranges::find(shard.heir_of, id) != shard.heir_of.end();
+  });
+  return static_cast<size_t>(found - shards_.begin());
 }
 
 bool ShardMap::IsDraining(int64_t member) const {
@@ -220,6 +250,121 @@ void ShardMap::SetBalance(const Balance& balance) {
   balance_ = balance;
   ++version_;
 }
+
+// ---- Splits and merges --------------------------------------------------------------------------
+
+bool ShardMap::WasReshaped() const {
+  return !reshapings_.empty() || !retired_.empty() ||
+         std::ranges::any_of(shards_, [](const Shard& shard) {
+           return !shard.sources.empty() || !shard.heir_of.empty();
+         });
+}
+
+const ShardMap::Reshaping* ShardMap::ReshapingOf(uint32_t id) const {
+  const auto found = std::ranges::find_if(reshapings_, [id](const Reshaping& reshaping) {
+    return std::ranges::find(reshaping.sources, id) != reshaping.sources.end() ||
+           std::ranges::find(reshaping.targets, id) != reshaping.targets.end();
+  });
+  return found == reshapings_.end() ? nullptr : &*found;
+}
+
+Status ShardMap::CheckFree(const std::vector<uint32_t>& shards) const {
+  for (const uint32_t id : shards) {
+    const size_t index = IndexOf(id);
+    if (index == size()) return Status::InvalidArgument(fmt::format("there is no shard {}", id));
+    if (ReshapingOf(id) != nullptr) {
+      return Status::Busy(fmt::format("shard {} is being split or merged already", id));
+    }
+    if (!shards_[index].sources.empty()) {
+      return Status::Busy(fmt::format("shard {} was split or merged a moment ago", id));
+    }
+  }
+  return Status::OK();
+}
+
+Status ShardMap::BeginSplit(uint32_t shard, const std::string& key, Reshaping* reshaping) {
+  NACRE_RETURN_IF_ERROR(CheckFree({shard}));
+  const size_t index = IndexOf(shard);
+  const bool is_first = !key.empty() && Has(index, key) &&
+                        (index > 0 && comparator_->Compare(shards_[index].begin, key) == 0);
+  if (key.empty() || !Has(index, key) || is_first) {
+    return Status::InvalidArgument(fmt::format(
+        "shard {} cannot be split at '{}': {}", shard, Slice(key).ToString(/*hex=*/true),
+        is_first ? "it begins there" : "it has no such key"));
+  }
+  *reshaping = {.sources = {shard}, .targets = {next_shard_, next_shard_ + 1}, .split_key = key};
+  next_shard_ += 2;
+  reshapings_.push_back(*reshaping);
+  ++version_;
+  return Status::OK();
+}
+
+Status ShardMap::BeginMerge(uint32_t low, uint32_t high, Reshaping* reshaping) {
+  NACRE_RETURN_IF_ERROR(CheckFree({low, high}));
+  if (IndexOf(low) + 1 != IndexOf(high)) {
+    return Status::InvalidArgument(
+        fmt::format("shard {} does not begin where shard {} ends", high, low));
+  }
+  *reshaping = {.sources = {low, high}, .targets = {next_shard_++}, .split_key = {}};
+  reshapings_.push_back(*reshaping);
+  ++version_;
+  return Status::OK();
+}
+
+Status ShardMap::CommitReshaping(const Reshaping& reshaping, int64_t owner) {
+  const auto found = std::ranges::find(reshapings_, reshaping);
+  const size_t first = IndexOf(reshaping.sources.front());
+  if (found == reshapings_.end() || first + reshaping.sources.size() > size()) {
+    return Status::Aborted("it was cancelled meanwhile");
+  }
+  for (size_t i = first; i < first + reshaping.sources.size(); ++i) {
+    if (shards_[i].owner == owner) continue;
+    return Status::Aborted(fmt::format("shard {} has another owner by now", shards_[i].id));
+  }
+  std::vector<Shard> made;
+  for (const uint32_t target : reshaping.targets) {
+    made.push_back({.id = target,
+                    .begin = made.empty() ? shards_[first].begin : reshaping.split_key,
+                    .owner = owner,
+                    .epoch = 1,
+                    .sources = reshaping.sources});
+  }
+  // The first one alone knows what they decided, so that no two say different things.
+  for (size_t i = first; i < first + reshaping.sources.size(); ++i) {
+    std::vector<uint32_t>& heir_of = made.front().heir_of;
+    heir_of.push_back(shards_[i].id);
+    heir_of.insert(heir_of.end(), shards_[i].heir_of.begin(), shards_[i].heir_of.end());
+  }
+  const auto at = shards_.begin() + static_cast<ptrdiff_t>(first);
+  shards_.insert(shards_.erase(at, at + static_cast<ptrdiff_t>(reshaping.sources.size())),
+                 made.begin(), made.end());
+  reshapings_.erase(found);
+  ++version_;
+  Prepare();
+  return Status::OK();
+}
+
+void ShardMap::CancelReshaping(const Reshaping& reshaping) {
+  if (std::erase(reshapings_, reshaping) == 0) return;
+  retired_.insert(retired_.end(), reshaping.targets.begin(), reshaping.targets.end());
+  ++version_;
+}
+
+void ShardMap::SetWhole(size_t index) {
+  for (const uint32_t source : std::exchange(shards_[index].sources, {})) {
+    const bool used = std::ranges::any_of(shards_, [source](const Shard& shard) {
+      return std::ranges::find(shard.sources, source) != shard.sources.end();
+    });
+    if (!used) retired_.push_back(source);
+  }
+  ++version_;
+}
+
+void ShardMap::RemoveRetired(uint32_t id) {
+  if (std::erase(retired_, id) > 0) ++version_;
+}
+
+// ---- Families -----------------------------------------------------------------------------------
 
 uint32_t ShardMap::AddFamily(const std::string& name) {
   families_.push_back({.id = next_family_++, .name = name});

@@ -23,6 +23,20 @@ class ShardMap {
     int64_t owner = 0;           ///< The member that should own it (Coordinator::Lease); 0: none.
     uint64_t epoch = 0;          ///< How often the owner was set.
     int64_t previous_owner = 0;  ///< The owner before, which may still have it; 0: none.
+    /// What it is made of: shards that the map has no more. Until its database is whole, theirs
+    /// have what is its own. Empty: it is whole.
+    std::vector<uint32_t> sources{};
+    /// Shards before it: it has the records of what they decided.
+    std::vector<uint32_t> heir_of{};
+  };
+  /// A split or a merge that is being prepared: databases of new shards are copied from those of
+  /// others.
+  struct Reshaping {
+    std::vector<uint32_t> sources{};  ///< One, or two neighbours, in the order of their keys.
+    std::vector<uint32_t> targets{};  ///< Ids of two shards to be, or of one, likewise.
+    std::string split_key{};          ///< Where the second target begins, if there are two.
+
+    bool operator==(const Reshaping&) const = default;
   };
   struct Family {
     uint32_t id = 0;
@@ -77,6 +91,17 @@ class ShardMap {
   size_t size() const { return shards_.size(); }
   /// Index of the shard that has this id; `size()` if there is none.
   size_t IndexOf(uint32_t id) const;
+  /// Index of the shard that knows what shard `id`, which there is or was, has decided.
+  size_t IndexOfDecider(uint32_t id) const;
+  /// The key that the keys of shard `index` come before; null: there is none.
+  const std::string* EndOf(size_t index) const {
+    return index + 1 == shards_.size() ? nullptr : &shards_[index + 1].begin;
+  }
+  const std::vector<Reshaping>& reshapings() const { return reshapings_; }
+  /// The one that uses or makes shard `id`; null: none does.
+  const Reshaping* ReshapingOf(uint32_t id) const;
+  /// Ids whose databases are to be destroyed.
+  const std::vector<uint32_t>& retired() const { return retired_; }
   const std::vector<Family>& families() const { return families_; }
   /// Beside the default one.
   bool HasFamily(uint32_t id) const {
@@ -104,12 +129,30 @@ class ShardMap {
   void SetOwner(size_t index, int64_t owner);
   void SetDraining(int64_t member, bool draining);
   void SetBalance(const Balance& balance);
+  /// Begins to split a shard at `key`, or to merge two, under new ids. `InvalidArgument` if there
+  /// are no such shards, no neighbours, or if the key is none between those of the shard; `Busy`
+  /// while one of them is being reshaped, or is not whole.
+  Status BeginSplit(uint32_t shard, const std::string& key, Reshaping* reshaping);
+  Status BeginMerge(uint32_t low, uint32_t high, Reshaping* reshaping);
+  /// The targets take the place of the sources, which `owner` has. `Aborted` if it was cancelled,
+  /// or another one has them.
+  Status CommitReshaping(const Reshaping& reshaping, int64_t owner);
+  /// Nothing, if there is no such one any more.
+  void CancelReshaping(const Reshaping& reshaping);
+  /// The shard that has this index is whole. What it was made of is retired with the last one that
+  /// was made of it.
+  void SetWhole(size_t index);
+  /// Its database is gone.
+  void RemoveRetired(uint32_t id);
   /// A family whose name is new. Its id.
   uint32_t AddFamily(const std::string& name);
   void RemoveFamily(const std::string& name);
 
  private:
   void Prepare();
+  /// Those that nothing is made of, or into.
+  Status CheckFree(const std::vector<uint32_t>& shards) const;
+  bool WasReshaped() const;
 
   const Comparator* comparator_ = nullptr;
   uint64_t version_ = 1;
@@ -121,6 +164,8 @@ class ShardMap {
   std::vector<int64_t> draining_;
   Balance balance_;
   bool shared_ = false;
+  std::vector<Reshaping> reshapings_;
+  std::vector<uint32_t> retired_;
   /// The first eight bytes of where each shard begins, as a number; empty unless keys are in the
   /// order of their bytes.
   std::vector<uint64_t> prefixes_;

@@ -4,7 +4,9 @@
 #include <set>
 #include <utility>
 
+#include "db/copy/database_copier.h"
 #include "db/db_impl.h"
+#include "sharding/reshaping/shard_reshaper.h"
 #include "util/clock.h"
 #include "util/exceptions.h"
 #include "util/named_point.h"
@@ -160,10 +162,16 @@ Status ShardOpener::CheckFamilies(const ShardMap& map) const {
                          : Status::InvalidArgument("Column families not opened: " + missing);
 }
 
-Status ShardOpener::OpenShard(const ShardMap& map, size_t index,
-                              std::shared_ptr<LocalShard>* shard) const {
-  const ShardMap::Shard& record = map.shards()[index];
-  const std::string database = ShardMap::DatabaseOf(name_, record.id);
+std::vector<ColumnFamilyDescriptor> ShardOpener::DescriptorsOf(const ShardMap& map) const {
+  std::vector<ColumnFamilyDescriptor> families = {
+      ColumnFamilyDescriptor(kDefaultColumnFamilyName, options_)};
+  for (const ShardMap::Family& family : map.families()) families.push_back(*Find(family.name));
+  return families;
+}
+
+Status ShardOpener::OpenDatabase(const ShardMap& map, uint32_t id,
+                                 std::shared_ptr<LocalShard>* shard) const {
+  const std::string database = ShardMap::DatabaseOf(name_, id);
   DBOptions existing = options_;
   existing.create_if_missing = false;
   existing.error_if_exists = false;
@@ -174,11 +182,7 @@ Status ShardOpener::OpenShard(const ShardMap& map, size_t index,
   NACRE_RETURN_IF_ERROR(DB::ListColumnFamilies(existing, database, &there));
   // Those of the keyspace, in the order of the map, behind the default one; then what a process
   // left that died while it made or dropped families.
-  std::vector<ColumnFamilyDescriptor> opened = {
-      ColumnFamilyDescriptor(kDefaultColumnFamilyName, options_)};
-  for (const ShardMap::Family& family : map.families()) {
-    opened.push_back(*Find(family.name));
-  }
+  std::vector<ColumnFamilyDescriptor> opened = DescriptorsOf(map);
   const size_t known = opened.size();
   for (const std::string& name : there) {
     if (std::none_of(opened.begin(), opened.end(),
@@ -190,16 +194,99 @@ Status ShardOpener::OpenShard(const ShardMap& map, size_t index,
   std::unique_ptr<DB> db;
   NACRE_RETURN_IF_ERROR(DB::Open(existing, database, opened, &all, &db));
   std::vector<std::unique_ptr<ColumnFamilyHandle>> owned(all.begin(), all.end());
-  const auto made = std::make_shared<LocalShard>(record.id, std::move(db), ContextOfShards());
+  const auto made = std::make_shared<LocalShard>(id, std::move(db), ContextOfShards());
   for (size_t i = known; i < owned.size(); ++i) {
     NACRE_RETURN_IF_ERROR(made->db()->DropColumnFamily(owned[i].get()));
   }
   for (size_t i = 1; i < known; ++i) {
     made->AddFamily(map.families()[i - 1].id, std::move(owned[i]));
   }
-  NACRE_RETURN_IF_ERROR(made->batches()->Open());
   *shard = made;
   return Status::OK();
+}
+
+Status ShardOpener::OpenShard(const ShardMap& map, size_t index,
+                              std::shared_ptr<LocalShard>* shard) const {
+  const ShardMap::Shard& record = map.shards()[index];
+  const auto is_missing = [&](const Status& status) {
+    return !record.sources.empty() && (status.IsIncomplete() || status.IsNotFound());
+  };
+  std::shared_ptr<LocalShard> opened;
+  Status status = OpenDatabase(map, record.id, &opened);
+  if (is_missing(status)) {
+    MutexLock lock(&remake_mutex_);
+    // A sibling's opening may have made it meanwhile.
+    status = OpenDatabase(map, record.id, &opened);
+    if (is_missing(status)) {
+      NACRE_RETURN_IF_ERROR(Remake(map, record.sources));
+      status = OpenDatabase(map, record.id, &opened);
+    }
+  }
+  NACRE_RETURN_IF_ERROR(status);
+  NACRE_RETURN_IF_ERROR(opened->batches()->Open());
+  *shard = std::move(opened);
+  return Status::OK();
+}
+
+Status ShardOpener::DestroyShard(uint32_t id) const {
+  return DestroyDB(ShardMap::DatabaseOf(name_, id), options_);
+}
+
+// ---- Splits and merges --------------------------------------------------------------------------
+
+Status ShardOpener::Remake(const ShardMap& map, const std::vector<uint32_t>& sources) const {
+  ShardMap::Reshaping reshaping{.sources = sources};
+  for (const ShardMap::Shard& shard : map.shards()) {
+    if (shard.sources != sources) continue;
+    std::shared_ptr<LocalShard> there;
+    const Status status = OpenDatabase(map, shard.id, &there);
+    if (status.ok()) {
+      NACRE_RETURN_IF_ERROR(there->CloseForHandover());
+      continue;
+    }
+    if (!status.IsIncomplete() && !status.IsNotFound()) return status;
+    NACRE_RETURN_IF_ERROR(PrepareToRemake(map, shard.id));
+    reshaping.targets.push_back(shard.id);
+  }
+  if (reshaping.targets.empty()) return Status::OK();
+  NACRE_POINT("reshaping.remade");
+  std::vector<std::shared_ptr<LocalShard>> opened(sources.size());
+  for (size_t i = 0; i < sources.size(); ++i) {
+    NACRE_RETURN_IF_ERROR(OpenDatabase(map, sources[i], &opened[i]));
+  }
+  std::vector<std::shared_ptr<LocalShard>> made;
+  NACRE_RETURN_IF_ERROR(ShardReshaper(this, map, reshaping, opened).Finish(&made));
+  for (const auto& shard : made) NACRE_RETURN_IF_ERROR(shard->CloseForHandover());
+  for (const auto& shard : opened) NACRE_RETURN_IF_ERROR(shard->CloseForHandover());
+  return Status::OK();
+}
+
+Status ShardOpener::PrepareToRemake(const ShardMap& map, uint32_t id) const {
+  Status status = DestroyShard(id);
+  if (!status.IsBusy()) return status;
+  // A process has it that began to make it, and may still believe that it is to.
+  DBOptions taking = options_;
+  taking.take_over = true;
+  std::unique_ptr<DBImpl> taken;
+  NACRE_RETURN_IF_ERROR(DatabaseCopier::ReopenTarget(taking, ShardMap::DatabaseOf(name_, id),
+                                                     DescriptorsOf(map), &taken));
+  NACRE_RETURN_IF_ERROR(taken->Close());
+  taken.reset();
+  return DestroyShard(id);
+}
+
+std::shared_ptr<LocalShard> ShardOpener::MakeShard(const ShardMap& map, uint32_t id,
+                                                   std::unique_ptr<DBImpl> engine) const {
+  DBImpl* const parts_of = engine.get();
+  auto shard = std::make_shared<LocalShard>(id, std::move(engine), ContextOfShards());
+  const auto families = parts_of->parts()->state.Families();
+  for (const ShardMap::Family& family : map.families()) {
+    for (const auto& [number, each] : families->by_id) {
+      if (each->name() != family.name) continue;
+      shard->AddFamily(family.id, parts_of->parts()->state.NewHandle(each));
+    }
+  }
+  return shard;
 }
 
 }  // namespace nacre

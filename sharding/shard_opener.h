@@ -10,6 +10,7 @@
 #include "sharding/local_owner.h"
 #include "sharding/local_shard.h"
 #include "sharding/shard_map.h"
+#include "util/mutex.h"
 
 namespace nacre {
 
@@ -43,11 +44,30 @@ class ShardOpener {
   const ColumnFamilyDescriptor* Find(const std::string& family) const;
   const std::vector<ColumnFamilyDescriptor>& families() const { return families_; }
 
-  /// Opens the database of a shard. What an earlier process left of batches is not settled.
-  Status OpenShard(const ShardMap& map, size_t index, std::shared_ptr<LocalShard>* shard) const;
+  /// Opens the database of a shard. What an earlier process left of batches is not settled. One
+  /// that is not whole is made anew from those that the map says it is made of, and so are its
+  /// siblings.
+  Status OpenShard(const ShardMap& map, size_t index, std::shared_ptr<LocalShard>* shard) const
+      EXCLUDES(remake_mutex_);
+  /// Deletes the database of a shard that there is no more, or never was. `Busy` while it is open.
+  Status DestroyShard(uint32_t id) const;
+
+  // ---- For ShardReshaper ----
+
+  /// The shard whose database was opened as `engine`, with all families.
+  std::shared_ptr<LocalShard> MakeShard(const ShardMap& map, uint32_t id,
+                                        std::unique_ptr<DBImpl> engine) const;
 
  private:
   LocalShard::Context ContextOfShards() const;
+  /// The families of the keyspace, the default one first. All of them have been named.
+  std::vector<ColumnFamilyDescriptor> DescriptorsOf(const ShardMap& map) const;
+  /// Without what is left of batches. `Incomplete` or `NotFound` if it has not been made yet.
+  Status OpenDatabase(const ShardMap& map, uint32_t id, std::shared_ptr<LocalShard>* shard) const;
+  /// Makes the shard, and those that are made of the same ones, from these.
+  Status Remake(const ShardMap& map, const std::vector<uint32_t>& sources) const
+      REQUIRES(remake_mutex_);
+  Status PrepareToRemake(const ShardMap& map, uint32_t id) const;
   Status MakeShards(ShardMap* map);
 
   const ShardedOptions options_;
@@ -55,6 +75,7 @@ class ShardOpener {
   const std::vector<ColumnFamilyDescriptor> families_;
   const std::shared_ptr<LocalOwner> owner_;
   std::unique_ptr<DB> map_db_;
+  mutable Mutex remake_mutex_;  ///< Siblings are made by one thread.
 };
 
 }  // namespace nacre

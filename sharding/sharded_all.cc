@@ -60,7 +60,7 @@ Status ShardedDBImpl::OnShard(uint32_t id, const ShardedFamily& family, const Wo
       return work(*shard, handle);
     };
     Status status = shard->local() == nullptr ? call() : shard->local()->Do(call);
-    if (!status.IsFenced() || member_ == nullptr) return status;
+    if (!status.IsFenced() || !views_->MayChange(*view)) return status;
     if (!deadline.has_value()) deadline = OperationDeadline();
     if (deadline->Expired()) return Status::TimedOut(status.ToString());
     clock_->SleepFor(kPause);

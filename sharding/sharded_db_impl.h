@@ -14,6 +14,7 @@
 #include "sharding/local_owner.h"
 #include "sharding/local_shard.h"
 #include "sharding/members/keyspace_member.h"
+#include "sharding/reshaping/local_reshaping.h"
 #include "sharding/shard_opener.h"
 #include "sharding/sharded_family.h"
 #include "sharding/sharded_snapshot.h"
@@ -117,6 +118,10 @@ class ShardedDBImpl final : public ShardedDB {
   Status SetDBOptions(const std::unordered_map<std::string, std::string>& changes) override;
   std::vector<ShardInfo> GetShards() const override;
 
+  // ---- sharded_reshaping.cc ----
+  Status SplitShard(uint32_t shard, const Slice& key) override EXCLUDES(change_mutex_);
+  Status MergeShards(uint32_t low, uint32_t high) override EXCLUDES(change_mutex_);
+
   // ---- sharded_members.cc: with a coordinator ----
   Status GetMembers(std::vector<ShardMember>* members) const override;
   Status MoveShard(uint32_t shard, int64_t member) override;
@@ -138,6 +143,10 @@ class ShardedDBImpl final : public ShardedDB {
   /// take.
   Status WithLaterViews(const std::function<Status(const ShardedView& view)>& work);
   Status AskLeader(const sharding::ControlRequest& request) const;
+
+  // ---- sharded_reshaping.cc ----
+  /// Returns when the shard that has `key` answers, which is none of `gone`.
+  Status AwaitReshaped(const std::vector<uint32_t>& gone, const std::string& key);
 
   // ---- sharded_families.cc ----
   /// The view's shards with another map, whose families were changed.
@@ -207,7 +216,8 @@ class ShardedDBImpl final : public ShardedDB {
   std::atomic<uint64_t> snapshots_{0};  ///< Those of the application.
   std::atomic<uint64_t> next_batch_{1};
 
-  Mutex change_mutex_;  ///< A change of the families is under way.
+  Mutex change_mutex_;        ///< A change of the families or the shards is under way.
+  LocalReshaping reshaping_;  ///< Without a coordinator.
   bool closed_ = false;
   Status close_status_;
 };
@@ -217,7 +227,7 @@ Status ShardedDBImpl::WithView(const Work& work) {
   {
     const ShardedViews::Pin view(views_.get());
     Status status = work(*view);
-    if (!status.IsFenced() || member_ == nullptr) [[likely]]
+    if (!status.IsFenced() || !views_->MayChange(*view)) [[likely]]
       return status;
   }
   return WithLaterViews(work);

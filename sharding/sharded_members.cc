@@ -51,6 +51,7 @@ Status MakeSharedKeyspace(const ShardedOptions& options, const std::string& name
 }  // namespace
 
 Status ShardedDBImpl::OpenAsMember() {
+  views_->SetInFlux(true);
   const auto pool = std::dynamic_pointer_cast<pool::PoolImpl>(opener_->options().pool);
   if (pool == nullptr) return Status::InvalidArgument("Options::pool is none of Nacre's");
   const auto make = [this](ShardMap* map) {

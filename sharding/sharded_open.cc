@@ -134,7 +134,8 @@ ShardedDBImpl::ShardedDBImpl(const ShardedOptions& options, std::string name,
       owner_(std::make_shared<LocalOwner>(0)),
       views_(std::make_shared<ShardedViews>()),
       opener_(std::make_unique<ShardOpener>(options, name_, families, owner_)),
-      families_(this, options.prefix_extractor) {}
+      families_(this, options.prefix_extractor),
+      reshaping_(opener_.get(), views_.get(), clock_) {}
 
 ShardedDBImpl::~ShardedDBImpl() {
   Close().IgnoreError();
@@ -170,6 +171,10 @@ Status ShardedDBImpl::OpenAlone() {
   }
   views_->Publish(view);
   NACRE_RETURN_IF_ERROR(SettleBatches(*view).WithContext("keyspace " + name_));
+  {
+    MutexLock lock(&change_mutex_);
+    reshaping_.EndThoseBefore();
+  }
   std::vector<ColumnFamilyDescriptor> missing;
   for (const ColumnFamilyDescriptor& family : opener_->families()) {
     if (!map.HasFamily(family.name)) missing.push_back(family);

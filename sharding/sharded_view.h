@@ -25,6 +25,11 @@ struct ShardedView {
     }
     return nullptr;
   }
+  /// The shard that knows what shard `id`, which there is or was, has decided; null if none does.
+  Shard* FindDecider(uint32_t id) const {
+    const size_t index = map.IndexOfDecider(id);
+    return index == map.size() ? nullptr : shards[index].get();
+  }
 };
 
 /// The latest view, which changes while operations use earlier ones.
@@ -52,6 +57,13 @@ class ShardedViews {
     return latest_;
   }
 
+  /// From here on, or no more, shards may leave whose successors are in a later view only.
+  void SetInFlux(bool in_flux) { in_flux_.store(in_flux); }
+  /// Whether what a shard of this view answered `Fenced` to may be done with a later view.
+  bool MayChange(const ShardedView& view) const EXCLUDES(mutex_) {
+    return in_flux_.load() || latest()->map.version() != view.map.version();
+  }
+
   void Publish(std::shared_ptr<const ShardedView> view) EXCLUDES(mutex_) {
     std::shared_ptr<const ShardedView> before;
     {
@@ -65,6 +77,7 @@ class ShardedViews {
  private:
   EpochDomain pins_;
   std::atomic<const ShardedView*> published_{nullptr};
+  std::atomic<bool> in_flux_{false};
   mutable Mutex mutex_;
   std::shared_ptr<const ShardedView> latest_ GUARDED_BY(mutex_);
 };

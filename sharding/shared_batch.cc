@@ -95,24 +95,29 @@ Status SharedBatch::Fail(const Status& why, const char* step) {
 
 // ---- After a crash ------------------------------------------------------------------------------
 
-Status SettleBatches(const ShardedView& view) {
-  for (const auto& shard : view.shards) {
-    for (const std::string& batch : shard->local()->batches()->Unsettled()) {
-      bool takes_place = false;
-      uint32_t decider = 0;
-      if (SharedBatch::DeciderOf(batch, &decider) && view.Find(decider) != nullptr) {
-        NACRE_RETURN_IF_ERROR(view.Find(decider)->participant()->Settle(batch, &takes_place));
-      }
-      takes_place = takes_place || NACRE_PLANTED_BUG("batch.undecided-is-committed");
-      if (takes_place && !NACRE_PLANTED_BUG("batch.decided-is-dropped")) {
-        NACRE_RETURN_IF_ERROR(
-            shard->participant()->Commit(batch).WithContext("ending batch " + batch));
-      } else {
-        shard->participant()->Abort(batch);
-      }
-      NACRE_POINT("batch.entry-settled");
+Status SettleBatchesOf(const ShardedView& view, Shard* shard) {
+  for (const std::string& batch : shard->local()->batches()->Unsettled()) {
+    bool takes_place = false;
+    uint32_t decider = 0;
+    Shard* const deciding =
+        SharedBatch::DeciderOf(batch, &decider) ? view.FindDecider(decider) : nullptr;
+    if (deciding != nullptr) {
+      NACRE_RETURN_IF_ERROR(deciding->participant()->Settle(batch, &takes_place));
     }
+    takes_place = takes_place || NACRE_PLANTED_BUG("batch.undecided-is-committed");
+    if (takes_place && !NACRE_PLANTED_BUG("batch.decided-is-dropped")) {
+      NACRE_RETURN_IF_ERROR(
+          shard->participant()->Commit(batch).WithContext("ending batch " + batch));
+    } else {
+      shard->participant()->Abort(batch);
+    }
+    NACRE_POINT("batch.entry-settled");
   }
+  return Status::OK();
+}
+
+Status SettleBatches(const ShardedView& view) {
+  for (const auto& shard : view.shards) NACRE_RETURN_IF_ERROR(SettleBatchesOf(view, shard.get()));
   // Only now: an opening that ends before this needs them again.
   for (const auto& shard : view.shards) {
     NACRE_RETURN_IF_ERROR(shard->local()->batches()->DeleteDecisions());

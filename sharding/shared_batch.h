@@ -61,5 +61,8 @@ class SharedBatch {
 /// process and which nothing else uses. What they have for families that were dropped since is left
 /// out.
 Status SettleBatches(const ShardedView& view);
+/// The same of one shard, which leaves the records of decisions. `Busy` if a batch may be being
+/// decided.
+Status SettleBatchesOf(const ShardedView& view, Shard* shard);
 
 }  // namespace nacre

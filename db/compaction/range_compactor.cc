@@ -194,9 +194,16 @@ Status RangeCompactor::Run(const Compaction& compaction, const TableLineage& lin
     job.merge_operator = merge_operator->Id();
   }
 
-  // Bytes of the inputs that lie in the range.
   uint64_t bytes = 0;
-  for (const auto& table : all) {
+  NACRE_RETURN_IF_ERROR(BytesBetween(all, begin, end, &bytes));
+  return Execute(*compaction.family, &job, all, bytes, outputs);
+}
+
+Status RangeCompactor::BytesBetween(const TableList& tables,
+                                    const std::optional<std::string>& begin,
+                                    const std::optional<std::string>& end, uint64_t* bytes) const {
+  *bytes = 0;
+  for (const auto& table : tables) {
     uint64_t from = 0;
     uint64_t to = table->size();
     std::string key;
@@ -210,9 +217,57 @@ Status RangeCompactor::Run(const Compaction& compaction, const TableLineage& lin
       NACRE_RETURN_IF_ERROR(table->reader().ApproximateOffset(key, &to));
     }
     const bool whole = !begin.has_value() && !end.has_value();
-    if (to > from) bytes += whole ? to - from : to - from + 2 * context_.options.chunk_size;
+    if (to > from) *bytes += whole ? to - from : to - from + 2 * context_.options.chunk_size;
   }
-  return Execute(*compaction.family, &job, all, bytes, outputs);
+  return Status::OK();
+}
+
+Status RangeCompactor::Copy(const TableCopy& copy, TableList* outputs) {
+  pool::CompactionJob job;
+  job.database_id = context_.database_id;
+  job.family = copy.family->id();
+  job.comparator_name = copy.family->user_comparator()->Name();
+  job.window = copy.window;
+  job.begin = copy.begin;
+  job.end = copy.end;
+  job.chunk_size = context_.options.chunk_size;
+  job.bloom_bits_per_key = context_.BloomBitsPerKey();
+  job.output_level = static_cast<uint32_t>(copy.level);
+  TableList all;
+  bool has_operands = false;
+  uint64_t largest_record = 0;
+  for (const TableList& run : copy.runs) {
+    job.runs.push_back(Metas(run));
+    for (const auto& table : run) {
+      has_operands = has_operands || table->meta().has_operands;
+      largest_record = std::max(largest_record, table->meta().largest_record);
+      all.push_back(table);
+    }
+  }
+  if (const auto& merging = copy.family->options().merge_operator;
+      has_operands && merging != nullptr) {
+    job.merge_operator = merging->Id();
+  }
+  {
+    MutexLock lock(&state_->mutex);
+    job.manifest_version = state_->manifest_version + 1;
+    // It replaces nothing: see TableRestorer.
+    job.lineage = EncodeTableLineage(state_->BeginLineage(TableLineage::Kind::kCompaction));
+  }
+  if (copy.covers_more) {
+    const auto [first, last] = UserKeyRange(copy.family->comparator(), all);
+    job.deeper.push_back({.smallest = first.ToString(), .largest = last.ToString()});
+  }
+  uint64_t bytes = 0;
+  NACRE_RETURN_IF_ERROR(BytesBetween(all, copy.begin, copy.end, &bytes));
+  if (copy.window.after > 0) {
+    constexpr uint64_t kEntryOverhead = 128;  // Its parts of the indexes, and gaps.
+    // Few of the entries may be new.
+    const uint64_t entries = copy.window.up_to - copy.window.after;
+    bytes = std::min(bytes,
+                     entries * (largest_record + kEntryOverhead) + 2 * context_.options.chunk_size);
+  }
+  return Execute(*copy.family, &job, all, bytes, outputs);
 }
 
 Status RangeCompactor::ReserveOutputs(uint64_t output_bytes, int doublings, uint64_t target,
@@ -301,7 +356,8 @@ Status RangeCompactor::Execute(const ColumnFamily& family, pool::CompactionJob* 
   const JobNeeds needs(*job);
   const bool is_piece = job->begin.has_value() || job->end.has_value();
   std::vector<NodeId> tried = context_.refusals.NodesWithout(*context_.client, needs);
-  const bool here = context_.live.compaction == CompactionSite::kCompute;
+  const bool here =
+      context_.live.compaction == CompactionSite::kCompute || !job->window.everything();
   const int most_doublings = MakesValues(*job) ? kDoublingsMaxOfNewValues : kDoublingsMax;
   int doublings = 0;
   Status status;

@@ -39,7 +39,7 @@ Status BatchSettler::SettleOne(const ShardedView& view, LocalShard* shard,
   if (!SharedBatch::DeciderOf(batch, &decider)) {
     return Status::Corruption("batch " + batch + " does not name the shard that decides it");
   }
-  Shard* const deciding = view.Find(decider);
+  Shard* const deciding = view.FindDecider(decider);
   if (deciding == nullptr) return Status::TryAgain("the map has no shard that decides it");
   bool decided = false;
   const Status answer = deciding->participant()->Settle(batch, &decided);

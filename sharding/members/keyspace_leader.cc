@@ -3,8 +3,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <optional>
 #include <utility>
 
+#include "sharding/remote/member_codec.h"
+#include "util/exceptions.h"
 #include "util/log.h"
 #include "util/named_point.h"
 
@@ -18,6 +21,18 @@ constexpr milliseconds kLoadsEvery{1000};
 constexpr milliseconds kLoadsPatience{500};
 
 uint64_t Nanos(std::chrono::nanoseconds time) { return static_cast<uint64_t>(time.count()); }
+
+/// The living owner of shards that are made of the same ones as this one, and are not whole: one
+/// member makes all of them.
+std::optional<int64_t> OwnerOfSiblings(const ShardMap& map, size_t index,
+                                       const KeyspaceState& state) {
+  const std::vector<uint32_t>& sources = map.shards()[index].sources;
+  for (const ShardMap::Shard& shard : map.shards()) {
+    if (sources.empty() || shard.sources != sources) continue;
+    if (state.Find(shard.owner) != nullptr) return shard.owner;
+  }
+  return std::nullopt;
+}
 
 Status NotLeading() { return Status::TryAgain("this member does not lead the keyspace"); }
 
@@ -87,6 +102,7 @@ Status KeyspaceLeader::Round() {
   for (const MemberInfo& member : state->members) addresses_[member.id] = member.address;
   GiveBack(*state);
   LookAtLoads(*state);
+  LookAtReshapings();
   std::vector<int64_t> servers;
   for (const auto& [member, address] : state->Servers()) servers.push_back(member);
   CarryOut(balancer_.Decide({.map = map_,
@@ -123,12 +139,14 @@ void KeyspaceLeader::LookAtLoads(const KeyspaceState& state) {
   if (looked_nanos_ != 0 && now - looked_nanos_ < Nanos(kLoadsEvery)) return;
   looked_nanos_ = now;
   std::map<uint32_t, ShardLoad> loads;
+  served_.clear();
   for (const auto& [member, address] : state.Servers()) {
     sharding::ControlReply reply;
     if (!LoadsOf(member, &reply).ok()) continue;
     for (const sharding::Load& load : reply.loads()) {
       const size_t index = map_.IndexOf(load.shard());
       if (index == map_.size() || map_.shards()[index].owner != member) continue;
+      served_.insert(load.shard());
       const uint64_t then = context_.clock->NowNanos();
       Count& count = counts_[load.shard()];
       ShardLoad& known = loads[load.shard()];
@@ -159,6 +177,14 @@ void KeyspaceLeader::CarryOut(const std::vector<Balancer::Decision>& decisions) 
   std::vector<Balancer::Decision> assigned;
   for (const Balancer::Decision& decision : decisions) {
     if (decision.kind == Kind::kAssign) assigned.push_back(decision);
+    if (decision.kind == Kind::kSplit) {
+      executor_->Schedule(
+          [this, decision] { Split(decision.shard, {}, decision.reason).IgnoreError(); });
+    } else if (decision.kind == Kind::kMerge) {
+      executor_->Schedule([this, decision] {
+        MergeShards(decision.shard, decision.other, decision.reason).IgnoreError();
+      });
+    }
     if (decision.kind != Kind::kMove) continue;
     // The next round is to know of it.
     if (!BeginMove(decision.shard)) continue;
@@ -183,7 +209,7 @@ Status KeyspaceLeader::Assign(const std::vector<Balancer::Decision>& decisions) 
       if (index == map->size()) continue;
       // It may have been given to another one meanwhile.
       if (state->Find(map->shards()[index].owner) != nullptr) continue;
-      map->SetOwner(index, decision.member);
+      map->SetOwner(index, OwnerOfSiblings(*map, index, *state).value_or(decision.member));
     }
     return Status::OK();
   });
@@ -225,6 +251,9 @@ Status KeyspaceLeader::TryMove(uint32_t shard, int64_t member, const std::string
     if (index == map->size()) {
       return Status::InvalidArgument(fmt::format("there is no shard {}", shard));
     }
+    if (map->ReshapingOf(shard) != nullptr || !map->shards()[index].sources.empty()) {
+      return Status::Busy(fmt::format("shard {} is being split or merged", shard));
+    }
     before = map->shards()[index].owner;
     return Status::OK();
   });
@@ -252,13 +281,163 @@ Status KeyspaceLeader::TryMove(uint32_t shard, int64_t member, const std::string
 }
 
 Status KeyspaceLeader::PrepareToMove(uint32_t shard, int64_t owner) const {
-  if (owner == context_.membership->id()) return context_.owned->PrepareToMove(shard);
-  sharding::MemberRequest request;
-  request.mutable_control()->set_kind(sharding::ControlRequest::PREPARE_TO_MOVE);
-  request.mutable_control()->set_shard(shard);
-  sharding::MemberReply reply;
+  sharding::ControlRequest request;
+  request.set_kind(sharding::ControlRequest::PREPARE_TO_MOVE);
+  request.set_shard(shard);
+  sharding::ControlReply reply;
+  return AskOwner(owner, request, &reply);
+}
+
+Status KeyspaceLeader::AskOwner(int64_t owner, const sharding::ControlRequest& request,
+                                sharding::ControlReply* reply) const {
+  if (owner == context_.membership->id()) return context_.ask_self(request, reply);
+  sharding::MemberRequest message;
+  *message.mutable_control() = request;
+  sharding::MemberReply answer;
   bool sent = false;
-  return context_.links->CallAndSleep(owner, &request, &reply, &sent);
+  NACRE_RETURN_IF_ERROR(context_.links->CallAndSleep(owner, &message, &answer, &sent));
+  *reply = answer.control();
+  return GetStatus(answer);
+}
+
+// ---- Splits and merges --------------------------------------------------------------------------
+
+Status KeyspaceLeader::Split(uint32_t shard, const std::string& key, const std::string& reason) {
+  std::string at = key;
+  if (at.empty()) {
+    int64_t owner = 0;
+    const Status found = Change([&](ShardMap* map) -> Status {
+      const size_t index = map->IndexOf(shard);
+      if (index == map->size()) {
+        return Status::InvalidArgument(fmt::format("there is no shard {}", shard));
+      }
+      owner = map->shards()[index].owner;
+      return Status::OK();
+    });
+    NACRE_RETURN_IF_ERROR(found);
+    NACRE_RETURN_IF_ERROR(FindSplitKey(owner, shard, &at));
+  }
+  return Reshape({shard}, reason, [&](ShardMap* map, ShardMap::Reshaping* reshaping) {
+    return map->BeginSplit(shard, at, reshaping);
+  });
+}
+
+Status KeyspaceLeader::MergeShards(uint32_t low, uint32_t high, const std::string& reason) {
+  return Reshape({low, high}, reason, [&](ShardMap* map, ShardMap::Reshaping* reshaping) {
+    return map->BeginMerge(low, high, reshaping);
+  });
+}
+
+Status KeyspaceLeader::FindSplitKey(int64_t owner, uint32_t shard, std::string* key) const {
+  sharding::ControlRequest request;
+  request.set_kind(sharding::ControlRequest::FIND_SPLIT_KEY);
+  request.set_shard(shard);
+  sharding::ControlReply reply;
+  NACRE_RETURN_IF_ERROR(AskOwner(owner, request, &reply));
+  *key = reply.key();
+  return Status::OK();
+}
+
+Status KeyspaceLeader::Reshape(const std::vector<uint32_t>& sources, const std::string& reason,
+                               const BeginReshaping& begin) {
+  if (!context_.membership->leads()) return NotLeading();
+  {
+    MutexLock lock(&mutex_);
+    for (const uint32_t source : sources) {
+      if (under_way_.contains(source)) {
+        return Status::Busy(fmt::format("shard {} is being moved, split or merged", source));
+      }
+    }
+    under_way_.insert(sources.begin(), sources.end());
+  }
+  int64_t owner = 0;
+  ShardMap::Reshaping reshaping;
+  Status status = CatchAll([&] { return TryReshape(begin, &reshaping, &owner); });
+  if (!status.ok() && !reshaping.targets.empty()) {
+    Change([&](ShardMap* map) {
+      map->CancelReshaping(reshaping);
+      return Status::OK();
+    }).IgnoreError();  // The next round does that, too.
+  }
+  Log(context_.log, status.ok() ? LogLevel::kInfo : LogLevel::kWarn,
+      "keyspace {}: shard {} is {}, as {}: {}", context_.keyspace, fmt::join(sources, " and "),
+      sources.size() == 1 ? "split" : "merged", reason, status.ToString());
+  MutexLock lock(&mutex_);
+  for (const uint32_t source : sources) under_way_.erase(source);
+  return status;
+}
+
+Status KeyspaceLeader::TryReshape(const BeginReshaping& begin, ShardMap::Reshaping* reshaping,
+                                  int64_t* owner) {
+  std::string bytes;
+  const Status begun = Change([&](ShardMap* map) -> Status {
+    NACRE_RETURN_IF_ERROR(begin(map, reshaping));
+    *owner = map->shards()[map->IndexOf(reshaping->sources.front())].owner;
+    for (const uint32_t source : reshaping->sources) {
+      if (map->shards()[map->IndexOf(source)].owner == *owner) continue;
+      return Status::InvalidArgument(
+          fmt::format("shards {} are not the same member's: move one of them first",
+                      fmt::join(reshaping->sources, " and ")));
+    }
+    bytes = map->Serialize();
+    return Status::OK();
+  });
+  NACRE_RETURN_IF_ERROR(begun);
+  NACRE_POINT("reshaping.begun");
+  sharding::ControlRequest request;
+  request.set_kind(sharding::ControlRequest::RESHAPE);
+  request.set_shard(reshaping->targets.front());
+  request.set_map(bytes);
+  sharding::ControlReply reply;
+  NACRE_RETURN_IF_ERROR(AskOwner(*owner, request, &reply));
+  NACRE_POINT("reshaping.prepared");
+  return Change([&](ShardMap* map) { return map->CommitReshaping(*reshaping, *owner); });
+}
+
+void KeyspaceLeader::LookAtReshapings() {
+  std::vector<ShardMap::Reshaping> left;
+  {
+    // After the map: what is under way was so before the map had it.
+    MutexLock lock(&mutex_);
+    for (const ShardMap::Reshaping& reshaping : map_.reshapings()) {
+      if (!under_way_.contains(reshaping.sources.front())) left.push_back(reshaping);
+    }
+  }
+  const bool has_whole = std::ranges::any_of(map_.shards(), [this](const ShardMap::Shard& shard) {
+    return !shard.sources.empty() && served_.contains(shard.id);
+  });
+  if (!left.empty() || has_whole) {
+    Change([&](ShardMap* map) {
+      for (const ShardMap::Reshaping& reshaping : left) map->CancelReshaping(reshaping);
+      for (size_t i = 0; i < map->size(); ++i) {
+        const ShardMap::Shard& shard = map->shards()[i];
+        if (!shard.sources.empty() && served_.contains(shard.id)) map->SetWhole(i);
+      }
+      return Status::OK();
+    }).IgnoreError();
+  }
+  if (map_.retired().empty()) return;
+  {
+    MutexLock lock(&mutex_);
+    if (std::exchange(destroying_, true)) return;
+  }
+  executor_->Schedule([this, retired = map_.retired()] { Destroy(retired); });
+}
+
+void KeyspaceLeader::Destroy(const std::vector<uint32_t>& retired) {
+  for (const uint32_t id : retired) {
+    // One that a process has open still is destroyed later.
+    const Status status = CatchAll([&] { return context_.destroy(id); });
+    if (!status.ok()) continue;
+    Log(context_.log, LogLevel::kInfo, "keyspace {}: what shard {} had is gone", context_.keyspace,
+        id);
+    Change([&](ShardMap* map) {
+      map->RemoveRetired(id);
+      return Status::OK();
+    }).IgnoreError();
+  }
+  MutexLock lock(&mutex_);
+  destroying_ = false;
 }
 
 Status KeyspaceLeader::Drain(int64_t member, bool drain) {

@@ -38,6 +38,11 @@ class KeyspaceLeader {
     std::shared_ptr<Logger> log;
     /// Makes the keyspace in the pool, or reads what is there.
     std::function<Status(ShardMap* map)> make;
+    /// What members are asked that own shards, asked of this one.
+    std::function<Status(const sharding::ControlRequest& request, sharding::ControlReply* reply)>
+        ask_self;
+    /// Deletes the database of a shard that there is no more.
+    std::function<Status(uint32_t shard)> destroy;
   };
 
   explicit KeyspaceLeader(Context context);
@@ -47,6 +52,10 @@ class KeyspaceLeader {
 
   /// What is asked for. `TryAgain` if this member does not lead.
   Status Move(uint32_t shard, int64_t member, const std::string& reason) EXCLUDES(mutex_);
+  /// Returns when the new shards are in the map. No key: in the middle of what it holds.
+  Status Split(uint32_t shard, const std::string& key, const std::string& reason) EXCLUDES(mutex_);
+  /// Both have to have the same owner.
+  Status MergeShards(uint32_t low, uint32_t high, const std::string& reason) EXCLUDES(mutex_);
   Status Drain(int64_t member, bool drain);
   Status Pause(bool pause);
 
@@ -74,6 +83,18 @@ class KeyspaceLeader {
   Status PrepareToMove(uint32_t shard, int64_t owner) const;
   void CarryOut(const std::vector<Balancer::Decision>& decisions) EXCLUDES(mutex_);
   Status Assign(const std::vector<Balancer::Decision>& decisions);
+  /// `begin` begins the split or merge in a map. `sources` are under way, until it returns.
+  using BeginReshaping = std::function<Status(ShardMap* map, ShardMap::Reshaping* reshaping)>;
+  Status Reshape(const std::vector<uint32_t>& sources, const std::string& reason,
+                 const BeginReshaping& begin) EXCLUDES(mutex_);
+  Status TryReshape(const BeginReshaping& begin, ShardMap::Reshaping* reshaping, int64_t* owner);
+  Status FindSplitKey(int64_t owner, uint32_t shard, std::string* key) const;
+  /// Asks the owner of a shard, itself if it is that, for what takes its time.
+  Status AskOwner(int64_t owner, const sharding::ControlRequest& request,
+                  sharding::ControlReply* reply) const;
+  /// Ends what earlier leaders have begun, and takes the shards that are served for whole.
+  void LookAtReshapings() EXCLUDES(mutex_);
+  void Destroy(const std::vector<uint32_t>& retired) EXCLUDES(mutex_);
   /// Members that came back under another id keep what they had.
   void GiveBack(const KeyspaceState& state);
 
@@ -85,11 +106,13 @@ class KeyspaceLeader {
   Balancer balancer_;
   std::map<uint32_t, Count> counts_;
   std::map<uint32_t, ShardLoad> loads_;
+  std::set<uint32_t> served_;                 ///< Shards that their owners said they serve.
   std::map<int64_t, std::string> addresses_;  ///< Those of members of now and before.
   uint64_t looked_nanos_ = 0;
 
   Mutex mutex_;
   std::set<uint32_t> under_way_ GUARDED_BY(mutex_);
+  bool destroying_ GUARDED_BY(mutex_) = false;
   const std::unique_ptr<Executor> executor_;  ///< Ends first.
 };
 

@@ -96,16 +96,19 @@ Status KeyspaceMember::Start() {
                                                                if (server_ != nullptr)
                                                                  server_->DropSnapshotsOf(shard);
                                                              }});
-  leader_ =
-      std::make_unique<KeyspaceLeader>(KeyspaceLeader::Context{.membership = membership_.get(),
-                                                               .links = links_.get(),
-                                                               .owned = owned_.get(),
-                                                               .threads = context_.threads,
-                                                               .comparator = options().comparator,
-                                                               .keyspace = context_.opener->name(),
-                                                               .clock = context_.clock,
-                                                               .log = options().info_log,
-                                                               .make = context_.make});
+  leader_ = std::make_unique<KeyspaceLeader>(KeyspaceLeader::Context{
+      .membership = membership_.get(),
+      .links = links_.get(),
+      .owned = owned_.get(),
+      .threads = context_.threads,
+      .comparator = options().comparator,
+      .keyspace = context_.opener->name(),
+      .clock = context_.clock,
+      .log = options().info_log,
+      .make = context_.make,
+      .ask_self = [this](const sharding::ControlRequest& request,
+                         sharding::ControlReply* reply) { return Control(request, reply); },
+      .destroy = [this](uint32_t shard) { return context_.opener->DestroyShard(shard); }});
   settler_ = std::make_unique<BatchSettler>(context_.views.get(), owned_.get(), context_.clock,
                                             options().info_log);
   thread_ = Thread("nacre-keyspace", [this] { Follow(); });
@@ -339,6 +342,15 @@ Status KeyspaceMember::Control(const sharding::ControlRequest& request,
     case sharding::ControlRequest::LOADS:
       owned_->AddLoads(reply);
       return Status::OK();
+    case sharding::ControlRequest::RESHAPE: {
+      ShardMap map;
+      NACRE_RETURN_IF_ERROR(ShardMap::Parse(request.map(), options().comparator, &map));
+      const ShardMap::Reshaping* const reshaping = map.ReshapingOf(request.shard());
+      if (reshaping == nullptr) return Status::InvalidArgument("the map has not begun it");
+      return owned_->PrepareReshaping(map, *reshaping);
+    }
+    case sharding::ControlRequest::FIND_SPLIT_KEY:
+      return owned_->FindSplitKey(request.shard(), reply->mutable_key());
     default:
       return Lead(request);
   }
@@ -352,6 +364,10 @@ Status KeyspaceMember::Lead(const sharding::ControlRequest& request) {
       return leader_->Drain(request.member(), request.flag());
     case sharding::ControlRequest::PAUSE:
       return leader_->Pause(request.flag());
+    case sharding::ControlRequest::SPLIT:
+      return leader_->Split(request.shard(), request.key(), "that was asked for");
+    case sharding::ControlRequest::MERGE:
+      return leader_->MergeShards(request.shard(), request.other(), "that was asked for");
     default:
       return Status::NotSupported("this member does not know the request");
   }

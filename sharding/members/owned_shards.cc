@@ -5,6 +5,7 @@
 #include <utility>
 #include <vector>
 
+#include "db/copy/middle_key.h"
 #include "util/exceptions.h"
 #include "util/log.h"
 #include "util/named_point.h"
@@ -59,6 +60,7 @@ void OwnedShards::Follow(const ShardMap& map, int64_t self) {
   for (const ShardMap::Shard& shard : map.shards()) {
     if (shard.owner == self && self != 0) entries_[shard.id].wanted = true;
   }
+  FollowReshapings(map, self);
   const uint64_t now = context_.clock->NowNanos();
   for (auto it = entries_.begin(); it != entries_.end();) {
     Entry& entry = it->second;
@@ -179,18 +181,21 @@ void OwnedShards::BeginClose(uint32_t shard, Entry* entry) {
 
 Status OwnedShards::Close(const std::shared_ptr<LocalShard>& shard) {
   return CatchAll([&]() -> Status {
-    for (;;) {
-      const Status left = shard->Leave(Deadline::After(context_.clock, kLeavePatience));
-      if (left.ok()) break;
-      Log(context_.log, LogLevel::kWarn, "keyspace {}: {}", context_.opener->name(),
-          left.ToString());
-    }
+    LeaveNow(shard.get());
     NACRE_POINT("shard.left");
     context_.leaving(shard->id());
     NACRE_RETURN_IF_ERROR(shard->CloseForHandover());
     NACRE_POINT("shard.closed");
     return Status::OK();
   });
+}
+
+void OwnedShards::LeaveNow(LocalShard* shard) const {
+  for (;;) {
+    const Status left = shard->Leave(Deadline::After(context_.clock, kLeavePatience));
+    if (left.ok()) return;
+    Log(context_.log, LogLevel::kWarn, "keyspace {}: {}", context_.opener->name(), left.ToString());
+  }
 }
 
 Status OwnedShards::Release(uint32_t shard, Deadline deadline) {
@@ -215,6 +220,116 @@ Status OwnedShards::PrepareToMove(uint32_t shard) const {
                            : moving->PrepareHandover();
 }
 
+// ---- Splits and merges --------------------------------------------------------------------------
+
+Status OwnedShards::FindSplitKey(uint32_t shard, std::string* key) const {
+  const std::shared_ptr<LocalShard> split = Find(shard);
+  return split == nullptr ? Status::Fenced("the shard is not served here")
+                          : split->Do([&] { return FindMiddleKey(split->engine(), key); });
+}
+
+Status OwnedShards::PrepareReshaping(const ShardMap& map, const ShardMap::Reshaping& reshaping) {
+  std::vector<std::shared_ptr<LocalShard>> sources;
+  for (const uint32_t id : reshaping.sources) {
+    sources.push_back(Find(id));
+    if (sources.back() == nullptr) return Status::Fenced("the shard is not served here");
+  }
+  const uint64_t begun = context_.clock->NowNanos();
+  const auto reshaper =
+      std::make_shared<ShardReshaper>(context_.opener, map, reshaping, std::move(sources));
+  const Status status = reshaper->Prepare();
+  Log(context_.log, status.ok() ? LogLevel::kInfo : LogLevel::kWarn,
+      "keyspace {}: has copied shard {} for others in {} ms: {}", context_.opener->name(),
+      reshaping.sources.front(), (context_.clock->NowNanos() - begun) / 1'000'000,
+      status.ToString());
+  NACRE_RETURN_IF_ERROR(status);
+  MutexLock lock(&mutex_);
+  if (closing_) return Status::Fenced("the member leaves");
+  prepared_.push_back({.reshaper = reshaper, .map_version = map.version()});
+  return Status::OK();
+}
+
+void OwnedShards::FollowReshapings(const ShardMap& map, int64_t self) {
+  for (auto it = prepared_.begin(); it != prepared_.end();) {
+    const ShardMap::Reshaping& reshaping = it->reshaper->reshaping();
+    bool committed = true;
+    bool busy = false;
+    for (const uint32_t target : reshaping.targets) {
+      const size_t index = map.IndexOf(target);
+      committed = committed && index < map.size() && map.shards()[index].owner == self;
+      busy = busy || (entries_.contains(target) &&
+                      (entries_[target].busy || entries_[target].shard != nullptr));
+    }
+    for (const auto& source : it->reshaper->sources()) {
+      const auto entry = entries_.find(source->id());
+      // It may have been closed meanwhile, and opened anew. Then it was copied in part.
+      if (entry == entries_.end() || entry->second.shard != source) committed = false;
+    }
+    const bool begun = map.ReshapingOf(reshaping.targets.front()) != nullptr;
+    if (committed && !busy) {
+      BeginFinish(*it);
+    } else if (committed || begun || map.version() < it->map_version) {
+      ++it;
+      continue;
+    } else {
+      // It goes in a thread that may wait.
+      executor_->Schedule([dropped = it->reshaper] {});
+    }
+    it = prepared_.erase(it);
+  }
+}
+
+void OwnedShards::BeginFinish(const Prepared& prepared) {
+  for (const uint32_t target : prepared.reshaper->reshaping().targets) {
+    entries_[target].busy = true;
+  }
+  for (const auto& source : prepared.reshaper->sources()) {
+    Entry& entry = entries_[source->id()];
+    entry.busy = true;
+    entry.shard = nullptr;
+  }
+  executor_->Schedule([this, reshaper = prepared.reshaper] { Finish(reshaper); });
+}
+
+void OwnedShards::Finish(const std::shared_ptr<ShardReshaper>& reshaper) {
+  const uint64_t begun = context_.clock->NowNanos();
+  const std::vector<uint32_t>& targets = reshaper->reshaping().targets;
+  std::vector<std::shared_ptr<LocalShard>> made;
+  const Status status = CatchAll([&] {
+    for (const auto& source : reshaper->sources()) LeaveNow(source.get());
+    NACRE_POINT("reshaping.sources-left");
+    return reshaper->Finish(&made);
+  });
+  // If that failed they are opened as any others, which makes them anew.
+  Log(context_.log, status.ok() ? LogLevel::kInfo : LogLevel::kWarn,
+      "keyspace {}: shard {} and {} others have taken the place of {} after {} us: {}",
+      context_.opener->name(), targets.front(), targets.size() - 1,
+      reshaper->sources().front()->id(), (context_.clock->NowNanos() - begun) / 1000,
+      status.ToString());
+  {
+    MutexLock lock(&mutex_);
+    for (size_t i = 0; i < targets.size(); ++i) {
+      Entry& entry = entries_[targets[i]];
+      entry.busy = false;
+      entry.status = status;
+      if (!status.ok()) continue;
+      entry.shard = made[i];
+      entry.epoch = 1;  // Where a map has it first.
+    }
+    changed_.SignalAll();
+  }
+  context_.changed();
+  for (const auto& source : reshaper->sources()) {
+    context_.leaving(source->id());
+    const Status closed = CatchAll([&] { return source->CloseForHandover(); });
+    Log(context_.log, LogLevel::kInfo, "keyspace {}: has closed shard {}: {}",
+        context_.opener->name(), source->id(), closed.ToString());
+    MutexLock lock(&mutex_);
+    entries_[source->id()].busy = false;
+    changed_.SignalAll();
+  }
+}
+
 void OwnedShards::LookAtNodes() const {
   for (const std::shared_ptr<LocalShard>& shard : All()) shard->CheckOwned().IgnoreError();
 }
@@ -236,9 +351,11 @@ void OwnedShards::AddLoads(sharding::ControlReply* reply) const {
 
 Status OwnedShards::CloseAll() {
   std::vector<std::shared_ptr<LocalShard>> all;
+  std::vector<Prepared> prepared;
   {
     MutexLock lock(&mutex_);
     closing_ = true;
+    prepared.swap(prepared_);
     for (;;) {
       bool busy = false;
       for (const auto& [id, entry] : entries_) busy = busy || entry.busy;
@@ -250,6 +367,7 @@ Status OwnedShards::CloseAll() {
     }
     entries_.clear();
   }
+  prepared.clear();
   std::vector<Status> statuses(all.size());
   RunTogether("nacre-shards", all.size(), [&](size_t i) { statuses[i] = Close(all[i]); });
   for (const Status& status : statuses) NACRE_RETURN_IF_ERROR(status);

@@ -14,6 +14,7 @@
 #include "sharding/members/membership.h"
 #include "sharding/remote/member_links.h"
 #include "sharding/remote/member_request.pb.h"
+#include "sharding/reshaping/shard_reshaper.h"
 #include "sharding/shard_map.h"
 #include "sharding/shard_opener.h"
 #include "util/clock.h"
@@ -70,6 +71,14 @@ class OwnedShards {
   void Reopen(uint32_t shard) EXCLUDES(mutex_);
   /// Flushes the shard, so that its next owner has little to read of its log.
   Status PrepareToMove(uint32_t shard) const;
+  /// Copies the databases of shards for a split or a merge that `map` has begun, as far as that can
+  /// be done while they serve. It takes as long as reading and writing what they hold. Once a map
+  /// has committed it, the rest is copied, and the new shards are served. `Fenced`: a shard is not
+  /// served here.
+  Status PrepareReshaping(const ShardMap& map, const ShardMap::Reshaping& reshaping)
+      EXCLUDES(mutex_);
+  /// A key in the middle of what the shard holds. `TryAgain` if there is none between two keys.
+  Status FindSplitKey(uint32_t shard, std::string* key) const;
   /// Asks each shard's database whether it is this process's still, as far as the nodes say. Takes
   /// as long as an operation may take while they cannot be reached.
   void LookAtNodes() const;
@@ -92,6 +101,15 @@ class OwnedShards {
     Status status{};
   };
 
+  /// One that is prepared.
+  struct Prepared {
+    std::shared_ptr<ShardReshaper> reshaper;
+    uint64_t map_version = 0;  ///< That of the map that had begun it.
+  };
+  void FollowReshapings(const ShardMap& map, int64_t self) REQUIRES(mutex_);
+  void BeginFinish(const Prepared& prepared) REQUIRES(mutex_);
+  void Finish(const std::shared_ptr<ShardReshaper>& reshaper) EXCLUDES(mutex_);
+  void LeaveNow(LocalShard* shard) const;
   void BeginOpen(uint32_t shard, Entry* entry) REQUIRES(mutex_);
   void BeginClose(uint32_t shard, Entry* entry) REQUIRES(mutex_);
   void Open(uint32_t shard) EXCLUDES(mutex_);
@@ -105,6 +123,7 @@ class OwnedShards {
   CondVar changed_{&mutex_};
   bool closing_ GUARDED_BY(mutex_) = false;
   std::map<uint32_t, Entry> entries_ GUARDED_BY(mutex_);
+  std::vector<Prepared> prepared_ GUARDED_BY(mutex_);
 };
 
 }  // namespace nacre

@@ -61,4 +61,20 @@ sharding::ControlRequest PauseRequest(bool pause) {
   return request;
 }
 
+sharding::ControlRequest SplitRequest(uint32_t shard, const std::string& key) {
+  sharding::ControlRequest request;
+  request.set_kind(sharding::ControlRequest::SPLIT);
+  request.set_shard(shard);
+  request.set_key(key);
+  return request;
+}
+
+sharding::ControlRequest MergeRequest(uint32_t low, uint32_t high) {
+  sharding::ControlRequest request;
+  request.set_kind(sharding::ControlRequest::MERGE);
+  request.set_shard(low);
+  request.set_other(high);
+  return request;
+}
+
 }  // namespace nacre

@@ -26,5 +26,7 @@ ReadOptions DecodeOptions(const sharding::ReadFlags& flags);
 sharding::ControlRequest MoveRequest(uint32_t shard, int64_t member);
 sharding::ControlRequest DrainRequest(int64_t member, bool drain);
 sharding::ControlRequest PauseRequest(bool pause);
+sharding::ControlRequest SplitRequest(uint32_t shard, const std::string& key);
+sharding::ControlRequest MergeRequest(uint32_t low, uint32_t high);
 
 }  // namespace nacre

@@ -97,6 +97,17 @@ class ShardedDB : public DB {
   /// The shards, in the order of their keys.
   virtual std::vector<ShardInfo> GetShards() const = 0;
 
+  /// Has two shards take the place of one, of which the second one begins at `key`; an empty key:
+  /// in the middle of what the shard holds. They have new ids. The shard is copied while it serves;
+  /// requests wait while what was written meanwhile is, about a tenth of a second at most.
+  /// `InvalidArgument`: there is no such shard, or it does not have the key, or begins there.
+  /// `Busy`: it is being moved, split or merged, or was so a moment ago. `TryAgain`: it holds too
+  /// little to have a middle. Fails as flushes and compactions do; then nothing changes.
+  virtual Status SplitShard(uint32_t shard, const Slice& key) = 0;
+  /// Has one shard take the place of two, likewise, of which `high` begins where `low` ends. With a
+  /// coordinator they have to be the same member's (`InvalidArgument`).
+  virtual Status MergeShards(uint32_t low, uint32_t high) = 0;
+
   // ---- With a coordinator; without one these are `NotSupported` ----
 
   /// The members, in the order of their ids. Fails as the coordinator did last, if it cannot be

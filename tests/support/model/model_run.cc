@@ -118,6 +118,10 @@ IteratorBounds ModelRun::Bounds() {
 }
 
 void ModelRun::Step() {
+  if (rearranges() && random_.OneIn(300)) {
+    ReleaseAll();
+    return Rearrange(db_.get(), &random_);
+  }
   if (all_kinds_ && random_.OneIn(4)) return WriteOfOtherKind();
   switch (random_.Uniform(1000)) {
     case 0 ... 449:

@@ -60,6 +60,10 @@ class ModelRun {
   virtual Status OpenDatabase(const Options& options, std::unique_ptr<DB>* db) {
     return DB::Open(options, "model", db);
   }
+  /// For what changes nothing that is read, but ends snapshots and iterators. Done now and then if
+  /// it is overridden, and `rearranges` with it.
+  virtual void Rearrange(DB* /*db*/, Random* /*random*/) {}
+  virtual bool rearranges() const { return false; }
   /// All that there may be, ascending bytewise.
   const std::vector<std::string>& keys() const { return keys_; }
 

@@ -1,0 +1,73 @@
+// Splits and merges of shards. With a coordinator the member that leads does them.
+
+#include <string>
+#include <vector>
+
+#include "db/copy/middle_key.h"
+#include "sharding/remote/member_codec.h"
+#include "sharding/sharded_db_impl.h"
+#include "util/exceptions.h"
+
+namespace nacre {
+namespace {
+
+Status NoSuchShard(uint32_t shard) {
+  return Status::InvalidArgument("there is no shard " + std::to_string(shard));
+}
+
+}  // namespace
+
+Status ShardedDBImpl::SplitShard(uint32_t shard, const Slice& key) {
+  const std::string at = key.ToString();
+  if (member_ != nullptr) {
+    NACRE_RETURN_IF_ERROR(AskLeader(SplitRequest(shard, at)));
+    return AwaitReshaped({shard}, at);
+  }
+  return CatchAll([&]() -> Status {
+    MutexLock lock(&change_mutex_);
+    std::string middle = at;
+    if (middle.empty()) {
+      const auto view = views_->latest();
+      Shard* const split = view->Find(shard);
+      if (split == nullptr) return NoSuchShard(shard);
+      NACRE_RETURN_IF_ERROR(FindMiddleKey(split->local()->engine(), &middle));
+    }
+    return reshaping_.Run([&](ShardMap* map, ShardMap::Reshaping* reshaping) {
+      return map->BeginSplit(shard, middle, reshaping);
+    });
+  });
+}
+
+Status ShardedDBImpl::MergeShards(uint32_t low, uint32_t high) {
+  if (member_ != nullptr) {
+    std::string begin;
+    {
+      const auto view = views_->latest();
+      const size_t index = view->map.IndexOf(high);
+      if (index < view->map.size()) begin = view->map.shards()[index].begin;
+    }
+    NACRE_RETURN_IF_ERROR(AskLeader(MergeRequest(low, high)));
+    return AwaitReshaped({low, high}, begin);
+  }
+  return CatchAll([&]() -> Status {
+    MutexLock lock(&change_mutex_);
+    return reshaping_.Run([&](ShardMap* map, ShardMap::Reshaping* reshaping) {
+      return map->BeginMerge(low, high, reshaping);
+    });
+  });
+}
+
+Status ShardedDBImpl::AwaitReshaped(const std::vector<uint32_t>& gone, const std::string& key) {
+  return WithView([&](const ShardedView& view) -> Status {
+    for (const uint32_t id : gone) {
+      if (view.Find(id) != nullptr) return Status::Fenced("the map is an old one");
+    }
+    Shard* const shard = view.shards[view.map.Find(key)].get();
+    PinnableSlice value;
+    const auto look = [&] { return shard->db()->Get({}, nullptr, key, &value); };
+    const Status status = shard->local() == nullptr ? look() : shard->local()->Do(look);
+    return status.IsNotFound() ? Status::OK() : status;
+  });
+}
+
+}  // namespace nacre
