@@ -84,8 +84,9 @@ Status LocalParticipant::BeginCommit(const std::string& batch, Deadline deadline
   if (entry == nullptr) return Left();
   Status status;
   if (!NACRE_PLANTED_BUG("batch.committed-while-a-snapshot-is-taken")) {
-    status = shard_->local_owner()->gate()->Enter(batch, deadline);
+    status = shard_->local_owner()->gate()->Enter(batch, deadline, &leaving_);
     entry->in_gate = status.ok();
+    if (!status.ok() && leaving_.load()) status = Left();
   }
   // Families may have been dropped since; none is from here on, until all parts are committed.
   if (status.ok()) status = shard_->engine()->CheckWrite(entry->options, entry->part);
@@ -285,6 +286,9 @@ Status LocalParticipant::Open() {
 }
 
 void LocalParticipant::Leave() {
+  // The snapshot that a batch waits for may wait for another one that needs the shard's next owner.
+  leaving_.store(true);
+  shard_->local_owner()->gate()->Wake();
   MutexLock lock(&mutex_);
   left_ = true;
   for (;;) {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <map>
 #include <set>
@@ -97,6 +98,7 @@ class LocalParticipant final : public BatchParticipant {
   mutable Mutex mutex_;
   CondVar written_{&mutex_};
   bool left_ GUARDED_BY(mutex_) = false;
+  std::atomic<bool> leaving_{false};  ///< Set before `left_`, for those that wait at the gate.
   std::map<std::string, Batch> batches_ GUARDED_BY(mutex_);
   std::set<std::string> decided_ GUARDED_BY(mutex_);  ///< Those whose record is there.
   /// Those whose record is not needed any more: the next decision deletes it.

@@ -228,13 +228,20 @@ Status ShardedDBImpl::SnapshotOf(const ReadOptions& options,
 }
 
 Status ShardedDBImpl::TakeSnapshot(std::shared_ptr<ShardedSnapshot>* snapshot) {
-  constexpr std::chrono::milliseconds kPause(1);
+  using std::chrono::milliseconds;
+  constexpr milliseconds kPause(1);
+  // Batches wait while the gates are closed. One that is waited for here may need another one to
+  // end, or a shard that waits for one to be opened, so now and then they have to be let through.
+  constexpr milliseconds kAttempt(500);
   const Deadline deadline = OperationDeadline();
   for (;;) {
-    const Status status = TakeSharedSnapshot(views_->latest(), deadline, snapshot);
+    const auto view = views_->latest();
+    const Deadline attempt =
+        Deadline::After(clock_, std::min<std::chrono::nanoseconds>(kAttempt, deadline.Remaining()));
+    const Status status = TakeSharedSnapshot(view, attempt, snapshot);
     // A shard has moved, or a gate was closed for too long.
-    const bool again = (status.IsFenced() || status.IsAborted()) && member_ != nullptr;
-    if (!again) return status;
+    const bool moved = (status.IsFenced() || status.IsAborted()) && views_->MayChange(*view);
+    if (!moved && !status.IsTimedOut()) return status;
     if (deadline.Expired()) return Status::TimedOut(status.ToString());
     clock_->SleepFor(kPause);
   }

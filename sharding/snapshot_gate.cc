@@ -10,7 +10,11 @@ void SnapshotGate::AwaitTaken() {
   while (taking() && stops_ == stops) changed_.Wait();
 }
 
-Status SnapshotGate::Enter(const std::string& batch, Deadline deadline) {
+Status SnapshotGate::Enter(const std::string& batch, Deadline deadline,
+                           const std::atomic<bool>* given_up) {
+  const auto may_wait = [&] {
+    return !deadline.Expired() && (given_up == nullptr || !given_up->load());
+  };
   MutexLock lock(&mutex_);
   if (const auto entered = entered_.find(batch); entered != entered_.end()) {
     ++entered->second;
@@ -18,7 +22,7 @@ Status SnapshotGate::Enter(const std::string& batch, Deadline deadline) {
   }
   if (closed_ != 0) {
     ++waiting_;
-    while (closed_ != 0 && !deadline.Expired()) changed_.WaitFor(deadline.Remaining());
+    while (closed_ != 0 && may_wait()) changed_.WaitFor(deadline.Remaining());
     --waiting_;
     if (closed_ != 0) {
       return Status::TimedOut("a batch over several shards waits for a snapshot to be taken");
@@ -26,8 +30,14 @@ Status SnapshotGate::Enter(const std::string& batch, Deadline deadline) {
     if (admitted_ > 0) --admitted_;
     changed_.SignalAll();
   }
-  entered_[batch] = 1;
+  // Another shard's part of the batch may have waited beside this one.
+  ++entered_[batch];
   return Status::OK();
+}
+
+void SnapshotGate::Wake() {
+  MutexLock lock(&mutex_);
+  changed_.SignalAll();
 }
 
 void SnapshotGate::Leave(const std::string& batch) {

@@ -40,8 +40,12 @@ class SnapshotGate {
   void AwaitTaken() EXCLUDES(mutex_);
 
   /// From here until Leave the batch may be committed. Waits unless it has entered already; it
-  /// leaves as often as it enters. `TimedOut`.
-  Status Enter(const std::string& batch, Deadline deadline) EXCLUDES(mutex_);
+  /// leaves as often as it enters. `TimedOut`, also once `given_up` is set, if that is not null,
+  /// and Wake was called.
+  Status Enter(const std::string& batch, Deadline deadline,
+               const std::atomic<bool>* given_up = nullptr) EXCLUDES(mutex_);
+  /// Has those that wait look whether they still do.
+  void Wake() EXCLUDES(mutex_);
   void Leave(const std::string& batch) EXCLUDES(mutex_);
 
   /// Returns when no batch is being committed, and none enters until Open. `TimedOut`.

@@ -48,7 +48,7 @@ Status FindMiddleKey(DBImpl* db, std::string* key) {
     before += weight;
   }
   if (keys.empty() || comparator->Compare(keys.front().first, keys.back().first) == 0) {
-    return Status::TryAgain("the shard holds no two keys to be split between");
+    return Status::NotFound("the shard holds no two keys to be split between");
   }
   *key = keys.back().first;
   return Status::OK();

@@ -77,7 +77,7 @@ class OwnedShards {
   /// served here.
   Status PrepareReshaping(const ShardMap& map, const ShardMap::Reshaping& reshaping)
       EXCLUDES(mutex_);
-  /// A key in the middle of what the shard holds. `TryAgain` if there is none between two keys.
+  /// A key in the middle of what the shard holds. `NotFound` if there is none between two keys.
   Status FindSplitKey(uint32_t shard, std::string* key) const;
   /// Asks each shard's database whether it is this process's still, as far as the nodes say. Takes
   /// as long as an operation may take while they cannot be reached.

@@ -86,9 +86,9 @@ TEST_F(ReshapingTest, NewShardsHaveWhatTheOldOnesHad) {
 
 TEST_F(ReshapingTest, ByItselfAShardIsSplitInItsMiddle) {
   ASSERT_NO_FATAL_FAILURE(Open());
-  EXPECT_TRUE(db_->SplitShard(IdOf(0), "").IsTryAgain());
+  EXPECT_TRUE(db_->SplitShard(IdOf(0), "").IsNotFound());
   ASSERT_TRUE(IsOk(db_->Put({}, "only", "one")));
-  EXPECT_TRUE(db_->SplitShard(IdOf(0), "").IsTryAgain());
+  EXPECT_TRUE(db_->SplitShard(IdOf(0), "").IsNotFound());
   for (int i = 1000; i < 9000; ++i) {
     ASSERT_TRUE(IsOk(db_->Put({}, std::to_string(i), TestValue(1, 100))));
   }

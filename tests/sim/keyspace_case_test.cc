@@ -1,7 +1,8 @@
 // Goal: a keyspace whose shards several processes own is one database to all of them, whatever
 // happens to its members, its coordinator and its nodes.
 // Method: some simulated processes over a simulated coordinator, each of which writes and reads
-// (SharedKeyspace), while shards move, and members die, freeze, are drained, leave and join.
+// (SharedKeyspace), while shards move, are split and merged, and members die, freeze, are drained,
+// leave and join.
 // For several seeds each.
 
 #include <gtest/gtest.h>
@@ -13,6 +14,7 @@
 #include <vector>
 
 #include "tests/support/sim/sim_case.h"
+#include "tests/support/sim/sim_group.h"
 #include "tests/support/sim/sim_keyspace.h"
 #include "tests/support/sim/sim_run.h"
 
@@ -36,24 +38,50 @@ void MoveOne(Scheduler* scheduler, Case* c, SharedKeyspace* keyspace) {
   const std::vector<Member*> open = keyspace->Open();
   Member* const asks = open[scheduler->Uniform(open.size())];
   const int64_t to = keyspace->IdOf(open[scheduler->Uniform(open.size())]);
-  const auto shard = static_cast<uint32_t>(scheduler->Uniform(keyspace->shards()));
   c->In(asks->process, [&] {
-    const Status status = asks->db->MoveShard(shard, to);
+    const std::vector<ShardInfo> shards = asks->db->GetShards();
+    const Status status = asks->db->MoveShard(shards[scheduler->Uniform(shards.size())].id, to);
     c->Expect(status.ok() || status.IsBusy() || status.IsAborted() || status.IsTimedOut(),
               "MoveShard: " + status.ToString());
   });
 }
 
-/// Kills a member between two steps of a batch, of whichever member.
-void KillOne(Scheduler* scheduler, Case* c, SharedKeyspace* keyspace) {
+/// Splits a shard, or merges two, by a member.
+void ReshapeOne(Scheduler* scheduler, Case* c, Member* asks) {
+  c->In(asks->process, [&] {
+    const std::vector<ShardInfo> shards = asks->db->GetShards();
+    const size_t chosen = scheduler->Uniform(shards.size());
+    Status status;
+    if (scheduler->OneIn(2) && chosen + 1 < shards.size()) {
+      status = asks->db->MergeShards(shards[chosen].id, shards[chosen + 1].id);
+    } else {
+      const std::string key = KeyOfGroup(scheduler->Uniform(9), scheduler->Uniform(4));
+      status = asks->db->SplitShard(shards[chosen].id, scheduler->OneIn(3) ? "" : key);
+    }
+    // The key may be another shard's, the shards two members', or an order may come twice.
+    const bool refused = status.IsInvalidArgument() || status.IsBusy() || status.IsNotFound();
+    const bool given_up = status.IsAborted() || status.IsTimedOut() || status.IsFenced() ||
+                          status.IsUnavailable() || status.IsShutdownInProgress();
+    c->Expect(status.ok() || refused || given_up, "reshaping: " + status.ToString());
+  });
+}
+
+/// Kills a member at the `left`th point from now on that begins so, of any member. Answers it.
+Member* KillAt(Scheduler* scheduler, SharedKeyspace* keyspace, const char* prefix, uint64_t* left) {
   const std::vector<Member*> open = keyspace->Open();
   Member* const dies = open[scheduler->Uniform(open.size())];
   const bool told = scheduler->OneIn(2);
-  uint64_t left = 1 + scheduler->Uniform(100);
-  SetPointVisitor([&](const char* name) {
-    if (left == 0 || !std::string_view(name).starts_with("batch.") || --left > 0) return;
+  SetPointVisitor([keyspace, dies, told, prefix, left](const char* name) {
+    if (*left == 0 || !std::string_view(name).starts_with(prefix) || --*left > 0) return;
     keyspace->Kill(dies, told);
   });
+  return dies;
+}
+
+/// Kills a member between two steps of a batch, of whichever member.
+void KillOne(Scheduler* scheduler, Case* c, SharedKeyspace* keyspace) {
+  uint64_t left = 1 + scheduler->Uniform(100);
+  KillAt(scheduler, keyspace, "batch.", &left);
   c->Await("a step of a batch", [&] { return left == 0; });
   SetPointVisitor(nullptr);
 }
@@ -162,6 +190,50 @@ TEST(KeyspaceCaseTest, MembersAreDrainedLeaveAndJoin) {
         return std::to_string(keyspace->written());
       },
       kCluster, kSeeds);
+}
+
+TEST(KeyspaceCaseTest, ShardsAreSplitAndMergedWhileTheyAreUsed) {
+  Tell(
+      [](Scheduler* scheduler, Case* c) {
+        SharedKeyspace* const keyspace = NewKeyspace(scheduler, c);
+        for (int i = 0; i < 2; ++i) keyspace->Join();
+        keyspace->Begin();
+        for (int i = 0; i < 5; ++i) {
+          keyspace->Sleep(milliseconds(20 + scheduler->Uniform(50)));
+          ReshapeOne(scheduler, c, keyspace->Open()[scheduler->Uniform(2)]);
+          if (scheduler->OneIn(3)) MoveOne(scheduler, c, keyspace);
+        }
+        keyspace->Rest();
+        keyspace->Check();
+        c->Expect(keyspace->written() > 0, "nothing was written");
+        return std::to_string(keyspace->written());
+      },
+      kCluster, kSeeds);
+}
+
+TEST(KeyspaceCaseTest, MembersDieWhileShardsAreSplitAndMerged) {
+  Tell(
+      [](Scheduler* scheduler, Case* c) {
+        SharedKeyspace* const keyspace = NewKeyspace(scheduler, c);
+        for (int i = 0; i < 3; ++i) keyspace->Join();
+        keyspace->Spread();
+        uint64_t left = 0;
+        for (int life = 0; life < 2; ++life) {
+          keyspace->Begin();
+          left = 1 + scheduler->Uniform(12);
+          const Member* const dies = KillAt(scheduler, keyspace, "reshaping.", &left);
+          // It does not ask for them, but may be the one that does them.
+          Member* const asks = keyspace->Open()[dies == keyspace->Open()[0] ? 1 : 0];
+          for (int i = 0; i < 8 && left > 0; ++i) ReshapeOne(scheduler, c, asks);
+          SetPointVisitor(nullptr);
+          keyspace->Sleep(milliseconds(scheduler->Uniform(2000)));
+          keyspace->Rest();
+          keyspace->Check();
+          keyspace->Join();
+        }
+        return std::to_string(keyspace->written());
+      },
+      kCluster, kSlowSeeds);
 }
 
 }  // namespace

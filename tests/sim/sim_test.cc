@@ -38,8 +38,8 @@ constexpr uint64_t kParts = 40;
 
 /// Only a write without the log waits for one that is stuck there, and stories have none:
 /// WriteCaseTest does. Nothing is mapped here: DBRepairTest has memory that ends.
-constexpr std::array<std::string_view, 4> kPointsOfCases = {"write.given-up", "rebuild.memory-gone",
-                                                            "batch.", "keyspace."};
+constexpr std::array<std::string_view, 6> kPointsOfCases = {
+    "write.given-up", "rebuild.memory-gone", "batch.", "keyspace.", "copy.", "reshaping."};
 
 /// True if `argument` is `name` and a number.
 bool Takes(std::string_view argument, std::string_view name, uint64_t* number) {

@@ -101,7 +101,7 @@ class ShardedDB : public DB {
   /// in the middle of what the shard holds. They have new ids. The shard is copied while it serves;
   /// requests wait while what was written meanwhile is, about a tenth of a second at most.
   /// `InvalidArgument`: there is no such shard, or it does not have the key, or begins there.
-  /// `Busy`: it is being moved, split or merged, or was so a moment ago. `TryAgain`: it holds too
+  /// `Busy`: it is being moved, split or merged, or was so a moment ago. `NotFound`: it holds too
   /// little to have a middle. Fails as flushes and compactions do; then nothing changes.
   virtual Status SplitShard(uint32_t shard, const Slice& key) = 0;
   /// Has one shard take the place of two, likewise, of which `high` begins where `low` ends. With a

@@ -97,10 +97,10 @@ void SharedKeyspace::Spread() {
   }
   Member* const asks = Open().front();
   case_->In(asks->process, [&] {
-    for (size_t shard = 0; shard < shards_; ++shard) {
-      const int64_t to = ids[shard % ids.size()];
-      case_->Await("a move",
-                   [&] { return asks->db->MoveShard(static_cast<uint32_t>(shard), to).ok(); });
+    const std::vector<ShardInfo> shards = asks->db->GetShards();
+    for (size_t i = 0; i < shards.size(); ++i) {
+      const int64_t to = ids[i % ids.size()];
+      case_->Await("a move", [&] { return asks->db->MoveShard(shards[i].id, to).ok(); });
     }
   });
 }
