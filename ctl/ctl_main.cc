@@ -130,7 +130,11 @@ constexpr std::string_view kUsage =
     "                     has them not, save from members that are gone or drained\n"
     "  balance KEYSPACE resume\n"
     "                     has them move again\n"
-    "  split, merge       not supported so far: a keyspace keeps its boundaries\n";
+    "  split KEYSPACE SHARD [KEY]\n"
+    "                     has two shards take a shard's place, of which the second one begins at\n"
+    "                     KEY (0x before hexadecimal digits), or in its middle\n"
+    "  merge KEYSPACE SHARD NEXT_SHARD\n"
+    "                     has one shard take the place of two neighbours of one member\n";
 constexpr std::chrono::milliseconds kDrainPeriod{500};
 /// For a node whose times are measured: one that takes longer is down.
 constexpr std::chrono::milliseconds kTimedPatience{1000};

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <charconv>
 #include <cstdint>
 #include <cstdio>
 #include <limits>
@@ -36,14 +37,21 @@ Status FindMember(KeyspaceAdmin* admin, const std::string& name, int64_t* id,
   return Status::InvalidArgument(fmt::format("the keyspace has no member '{}'", name));
 }
 
+Status ParseShard(const std::string& name, uint32_t* shard) {
+  uint64_t number = 0;
+  NACRE_RETURN_IF_ERROR(
+      ParseNumber(name, 0, std::numeric_limits<uint32_t>::max(), &number).WithContext("SHARD"));
+  *shard = static_cast<uint32_t>(number);
+  return Status::OK();
+}
+
 Status Move(KeyspaceAdmin* admin, const std::string& shard_name, const std::string& member_name) {
-  uint64_t shard = 0;
-  NACRE_RETURN_IF_ERROR(ParseNumber(shard_name, 0, std::numeric_limits<uint32_t>::max(), &shard)
-                            .WithContext("SHARD"));
+  uint32_t shard = 0;
+  NACRE_RETURN_IF_ERROR(ParseShard(shard_name, &shard));
   int64_t member = 0;
   KeyspaceState state;
   NACRE_RETURN_IF_ERROR(FindMember(admin, member_name, &member, &state));
-  NACRE_RETURN_IF_ERROR(admin->Move(static_cast<uint32_t>(shard), member));
+  NACRE_RETURN_IF_ERROR(admin->Move(shard, member));
   fmt::print("shard {} is served by {}\n", shard, NameOf(state, member));
   return Status::OK();
 }
@@ -97,6 +105,45 @@ Status Drain(KeyspaceAdmin* admin, const std::string& member_name, bool drain, b
   return drain && wait ? AwaitDrained(admin, member, clock) : Status::OK();
 }
 
+/// A key as it is, or in hexadecimal digits behind "0x", as `shards --json` shows keys.
+Status ParseKey(const std::string& text, std::string* key) {
+  *key = text;
+  if (!text.starts_with("0x")) return Status::OK();
+  key->clear();
+  for (size_t i = 2; i < text.size(); i += 2) {
+    uint8_t byte = 0;
+    const char* const begin = text.data() + i;
+    const char* const end = begin + std::min<size_t>(2, text.size() - i);
+    const auto [last, error] = std::from_chars(begin, end, byte, 16);
+    if (error != std::errc() || last != begin + 2) {
+      return Status::InvalidArgument("'" + text + "' is no key in hexadecimal digits");
+    }
+    key->push_back(static_cast<char>(byte));
+  }
+  return Status::OK();
+}
+
+Status Split(KeyspaceAdmin* admin, const std::string& shard_name, const std::string& key_text) {
+  uint32_t shard = 0;
+  std::string key;
+  NACRE_RETURN_IF_ERROR(ParseShard(shard_name, &shard));
+  NACRE_RETURN_IF_ERROR(ParseKey(key_text, &key));
+  NACRE_RETURN_IF_ERROR(admin->Split(shard, key));
+  fmt::print("shard {} is split\n", shard);
+  return Status::OK();
+}
+
+Status MergeShards(KeyspaceAdmin* admin, const std::string& low_name,
+                   const std::string& high_name) {
+  uint32_t low = 0;
+  uint32_t high = 0;
+  NACRE_RETURN_IF_ERROR(ParseShard(low_name, &low));
+  NACRE_RETURN_IF_ERROR(ParseShard(high_name, &high));
+  NACRE_RETURN_IF_ERROR(admin->MergeShards(low, high));
+  fmt::print("shards {} and {} are merged\n", low, high);
+  return Status::OK();
+}
+
 Status ShowBalance(KeyspaceAdmin* admin, bool json) {
   KeyspaceState state;
   ShardMap map;
@@ -134,7 +181,8 @@ bool FitsKeyspaceCommand(const std::vector<std::string>& words) {
   const std::string& command = words[0];
   if (command == "shards") return words.size() == 2;
   if (command == "move") return words.size() == 4;
-  if (command == "split" || command == "merge") return true;
+  if (command == "split") return words.size() == 3 || words.size() == 4;
+  if (command == "merge") return words.size() == 4;
   if (words.size() == 2) return true;
   const std::string& order = words[2];
   if (command == "balance") return words.size() == 3 && (order == "pause" || order == "resume");
@@ -145,12 +193,6 @@ Status RunKeyspaceCommand(const KeyspaceRequest& request, const std::vector<std:
                           Clock* clock, bool* fine) {
   *fine = true;
   const std::string& command = words[0];
-  if (command == "split" || command == "merge") {
-    return Status::NotSupported(command +
-                                ": the shards of a keyspace keep the boundaries that it "
-                                "was made with so far; 'move' gives one to another "
-                                "member");
-  }
   if (request.coordinator.empty()) return Status::InvalidArgument("--coordinator is missing");
   if (request.timeout.count() <= 0) {
     return Status::InvalidArgument("--timeout_ms must be positive");
@@ -160,6 +202,8 @@ Status RunKeyspaceCommand(const KeyspaceRequest& request, const std::vector<std:
       KeyspaceAdmin::Open(request.coordinator, words[1], request.timeout, clock, &admin)
           .WithContext("--coordinator"));
   if (command == "move") return Move(admin.get(), words[2], words[3]);
+  if (command == "split") return Split(admin.get(), words[2], words.size() < 4 ? "" : words[3]);
+  if (command == "merge") return MergeShards(admin.get(), words[2], words[3]);
   if (words.size() == 2) {
     return command == "balance" ? ShowBalance(admin.get(), request.json)
                                 : Show(admin.get(), command == "shards", request.json, fine);

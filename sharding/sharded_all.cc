@@ -47,13 +47,16 @@ void AddMetaData(ColumnFamilyMetaData of_shard, ColumnFamilyMetaData* sum) {
 }  // namespace
 
 template <typename Work>
-Status ShardedDBImpl::OnShard(uint32_t id, const ShardedFamily& family, const Work& work) const {
+Status ShardedDBImpl::OnShardOf(const std::optional<std::string>& key, const ShardedFamily& family,
+                                const Work& work, std::optional<std::string>* next) const {
   constexpr std::chrono::milliseconds kPause(2);
   std::optional<Deadline> deadline;
   for (;;) {
     const auto view = views_->latest();
-    Shard* const shard = view->Find(id);
-    if (shard == nullptr) return Status::Aborted("a shard was divided or merged meanwhile");
+    const size_t index = key.has_value() ? view->map.Find(*key) : 0;
+    Shard* const shard = view->shards[index].get();
+    next->reset();
+    if (const std::string* const end = view->map.EndOf(index); end != nullptr) *next = *end;
     const auto call = [&]() -> Status {
       ColumnFamilyHandle* handle = nullptr;
       NACRE_RETURN_IF_ERROR(HandleOf(*shard, family, &handle));
@@ -70,32 +73,41 @@ Status ShardedDBImpl::OnShard(uint32_t id, const ShardedFamily& family, const Wo
 template <typename Work>
 Status ShardedDBImpl::ForEachShard(const ShardedFamily& family, const Work& work) const {
   Status first;
-  const auto view = views_->latest();
-  for (const ShardMap::Shard& shard : view->map.shards()) {
-    Status status = OnShard(shard.id, family, work);
+  // By keys: shards may be split and merged meanwhile.
+  std::optional<std::string> at;
+  do {
+    std::optional<std::string> next;
+    Status status = OnShardOf(at, family, work, &next);
     if (first.ok()) first = std::move(status);
-  }
+    at = std::move(next);
+  } while (at.has_value());
   return first;
 }
 
 template <typename Work>
 Status ShardedDBImpl::ForEachShardIn(const ShardedFamily& family, const Slice* begin,
                                      const Slice* end, const Work& work) const {
-  const auto view = views_->latest();
-  const ShardMap& map = view->map;
-  const size_t first = begin == nullptr ? 0 : map.Find(*begin);
-  for (size_t index = first; index < map.size(); ++index) {
-    const Slice start(map.shards()[index].begin);
-    // Before all keys there is no bound.
-    if (index > first && end != nullptr && map.comparator()->Compare(*end, start) < 0) break;
-    const bool ends = end != nullptr && map.IsBeforeEnd(index, *end);
-    const bool last = index + 1 == map.size();
-    const Slice limit = last ? Slice() : Slice(map.shards()[index + 1].begin);
-    NACRE_RETURN_IF_ERROR(OnShard(
-        map.shards()[index].id, family, [&](const Shard& shard, ColumnFamilyHandle* handle) {
-          return work(shard, handle, index == first ? begin : &start, ends || last ? end : &limit);
-        }));
-  }
+  const Comparator& comparator = *opener_->options().comparator;
+  std::optional<std::string> at;
+  if (begin != nullptr) at = begin->ToString();
+  bool is_first = true;
+  do {
+    std::optional<std::string> next;
+    const Slice from = at.has_value() ? Slice(*at) : Slice();
+    NACRE_RETURN_IF_ERROR(OnShardOf(
+        at, family,
+        [&](const Shard& shard, ColumnFamilyHandle* handle) {
+          // Before and behind all keys there is no bound.
+          const bool ends_here =
+              end != nullptr && (!next.has_value() || comparator.Compare(*end, *next) < 0);
+          const Slice limit = next.has_value() ? Slice(*next) : Slice();
+          return work(shard, handle, is_first ? begin : &from,
+                      ends_here || !next.has_value() ? end : &limit);
+        },
+        &next));
+    is_first = false;
+    at = std::move(next);
+  } while (at.has_value() && (end == nullptr || comparator.Compare(*at, *end) <= 0));
   return Status::OK();
 }
 

@@ -5,6 +5,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <unordered_map>
 #include <vector>
@@ -190,10 +191,12 @@ class ShardedDBImpl final : public ShardedDB {
   Status SnapshotOf(const ReadOptions& options, std::shared_ptr<const ShardedSnapshot>* snapshot);
 
   // ---- sharded_all.cc ----
-  /// Calls `work(shard, handle)` for the shard of this id, and for each, which answers the first
-  /// failure.
+  /// Calls `work(shard, handle)` for the shard that has a key, or the first one, and for each,
+  /// which answers the first failure. `*next`: where the next shard begins; none: it was the last
+  /// one.
   template <typename Work>
-  Status OnShard(uint32_t id, const ShardedFamily& family, const Work& work) const;
+  Status OnShardOf(const std::optional<std::string>& key, const ShardedFamily& family,
+                   const Work& work, std::optional<std::string>* next) const;
   template <typename Work>
   Status ForEachShard(const ShardedFamily& family, const Work& work) const;
   /// Calls `work(shard, handle, begin, end)` for each shard that has keys of the range; null means

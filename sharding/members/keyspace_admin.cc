@@ -180,6 +180,46 @@ Status KeyspaceAdmin::Move(uint32_t shard, int64_t member) {
   }
 }
 
+Status KeyspaceAdmin::Split(uint32_t shard, const std::string& key) {
+  return Reshape(shard, SplitRequest(shard, key));
+}
+
+Status KeyspaceAdmin::MergeShards(uint32_t low, uint32_t high) {
+  return Reshape(low, MergeRequest(low, high));
+}
+
+Status KeyspaceAdmin::Reshape(uint32_t shard, const sharding::ControlRequest& request) {
+  const Deadline deadline = Deadline::After(clock_, kPatience);
+  bool asked = false;
+  bool begun = false;
+  for (;;) {
+    KeyspaceState state;
+    ShardMap map;
+    NACRE_RETURN_IF_ERROR(Read(&state));
+    NACRE_RETURN_IF_ERROR(ParseMap(state, &map));
+    const bool under_way = map.ReshapingOf(shard) != nullptr;
+    if (asked && map.IndexOf(shard) == map.size()) return Status::OK();
+    if (begun && !under_way) {
+      return Status::Aborted(
+          fmt::format("shard {} is as before: the log of the member that leads says why", shard));
+    }
+    if (under_way && asked) begun = true;
+    if (!begun) {
+      const Status status = AskLeaderOnce(request);
+      if (status.ok()) return status;
+      // An earlier order of these may have been heard, though none answered.
+      if (!MayPass(status) && !(asked && (status.IsBusy() || status.IsInvalidArgument()))) {
+        return status;
+      }
+      if (deadline.Expired()) {
+        return Status::TimedOut("keyspace " + keyspace_ + ": " + status.ToString());
+      }
+      asked = true;
+    }
+    clock_->SleepFor(kAskAgain);
+  }
+}
+
 Status KeyspaceAdmin::Drain(int64_t member, bool drain) {
   return AskLeader(DrainRequest(member, drain), Deadline::After(clock_, kPatience));
 }

@@ -65,6 +65,11 @@ class KeyspaceAdmin {
   /// Gives a shard to a member, and returns when that serves it. `Aborted` if the shard was given
   /// to another one meanwhile, or the member is gone.
   Status Move(uint32_t shard, int64_t member);
+  /// Splits a shard, at `key` or, if that is empty, in the middle of what it holds; or merges two.
+  /// Returns when the map has the new shards, which takes as long as copying what they hold. The
+  /// second time the shard is not there any more, which is `InvalidArgument`.
+  Status Split(uint32_t shard, const std::string& key);
+  Status MergeShards(uint32_t low, uint32_t high);
   /// From here on, or no more, the member gets no shards, and those that it has go to others.
   Status Drain(int64_t member, bool drain);
   /// From here on, or no more, no shard moves by itself, save from members that are gone or
@@ -77,6 +82,8 @@ class KeyspaceAdmin {
 
   Answer LoadsOf(int64_t member, Deadline deadline);
   Status AskLeader(const sharding::ControlRequest& request, Deadline deadline);
+  /// Has the leader split or merge `shard`, and waits for that.
+  Status Reshape(uint32_t shard, const sharding::ControlRequest& request);
   /// Asks the member that leads now, if one does, once.
   Status AskLeaderOnce(const sharding::ControlRequest& request);
 

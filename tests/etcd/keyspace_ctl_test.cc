@@ -141,6 +141,29 @@ TEST_F(KeyspaceCtlTest, MovesAndPauses) {
   Expect(Ctl({"balance", "keys", "--json"}), 0, {"\"paused\": false"});
 }
 
+TEST_F(KeyspaceCtlTest, SplitsAndMerges) {
+  for (const char* key : {"a", "b", "h", "p"}) ASSERT_TRUE(IsOk(members_[0]->Put({}, key, key)));
+  Expect(Ctl({"split", "keys", "0", "0x62"}), 0, {"shard 0 is split"});
+  Expect(Ctl({"shards", "keys", "--json"}), 0, {"\"begin_hex\": \"62\""});
+  Expect(Ctl({"split", "keys", "0", "b"}), 1, {"there is no shard 0"});
+  const std::vector<ShardInfo> shards = members_[0]->GetShards();
+  ASSERT_EQ(shards.size(), 4u);
+  const auto merge = [&] {
+    return Ctl({"merge", "keys", std::to_string(shards[0].id), std::to_string(shards[1].id)});
+  };
+  // Until the leader has seen that they are whole.
+  ASSERT_TRUE(Eventually([&] { return merge().exit_code == 0; }));
+  EXPECT_TRUE(Eventually([&] { return members_[0]->GetShards().size() == 3; }));
+  EXPECT_TRUE(Eventually([&] { return members_[1]->GetShards().size() == 3; }));
+  for (const auto& db : members_) {
+    std::string value;
+    for (const char* key : {"a", "b", "h", "p"}) {
+      ASSERT_TRUE(IsOk(db->Get({}, key, &value)));
+      EXPECT_EQ(value, key);
+    }
+  }
+}
+
 TEST_F(KeyspaceCtlTest, DrainsMembers) {
   const size_t drained = Busiest();
   const ShardMember member = Self(drained);
@@ -180,8 +203,11 @@ TEST_F(KeyspaceCtlTest, NamesMistakes) {
       {{"members", "keys", "stop", member}, "unknown command"},
       {{"members", "keys", "drain", "17"}, "no member '17'"},
       {{"balance", "keys", "faster"}, "unknown command"},
-      {{"split", "keys", "1"}, "Not implemented: split"},
-      {{"merge", "keys", "0", "1"}, "Not implemented: merge"},
+      {{"split", "keys", "77", "x"}, "there is no shard 77"},
+      {{"split", "keys", "1", "0x6"}, "hexadecimal"},
+      {{"split", "keys", "0", "zz"}, "it has no such key"},
+      {{"split", "keys", "one"}, "SHARD"},
+      {{"merge", "keys", "0", "2"}, "does not begin where shard 0 ends"},
   };
   for (const auto& mistake : cases) Expect(Ctl(mistake.words), 1, {mistake.culprit});
   Expect(RunBinary("nacre-ctl", {"shards", "keys"}), 1, {"--coordinator is missing"});

@@ -42,6 +42,9 @@ class DyingKeyspace {
  public:
   DyingKeyspace(Scheduler* scheduler, Case* c) : scheduler_(scheduler), case_(c) {}
 
+  /// From here on shards are split and merged while they are used.
+  void BeginToReshape() { reshapes_ = true; }
+
   /// A new owner, whose predecessor is gone.
   void Open() {
     process_ = case_->NewProcess("owner" + std::to_string(++owners_));
@@ -61,11 +64,12 @@ class DyingKeyspace {
     const ProcessId process = process_;
     if (killed) {
       // Most of a batch's life lies between its points.
-      int left = 1 + static_cast<int>(scheduler_->Uniform(60));
+      int left = 1 + static_cast<int>(scheduler_->Uniform(reshapes_ ? 20 : 60));
       SetPointVisitor([this, process, left](const char* name) mutable {
         if (scheduler_->process() != process) return;
-        const bool of_batch = std::string_view(name).starts_with("batch.");
-        if (!of_batch || --left != 0) return;
+        const std::string_view point(name);
+        const bool counts = point.starts_with(reshapes_ ? "reshaping." : "batch.");
+        if (!counts || --left != 0) return;
         case_->cluster().KillProcess(process, scheduler_->OneIn(2));
       });
     }
@@ -75,6 +79,9 @@ class DyingKeyspace {
     case_->cluster().Run(process, "plain", [this] { WritePlainly(db_->get()); });
     for (int i = 0; i < 2; ++i) {
       case_->cluster().Run(process, "read", [this] { Read(db_->get()); });
+    }
+    if (reshapes_) {
+      case_->cluster().Run(process, "reshape", [this] { Reshape(db_->get()); });
     }
     scheduler_->SleepFor(milliseconds(20 + scheduler_->Uniform(60)));
     rests_ = true;
@@ -124,6 +131,23 @@ class DyingKeyspace {
     --running_;
   }
 
+  void Reshape(ShardedDB* db) {
+    ++running_;
+    while (!rests_) {
+      const std::vector<ShardInfo> shards = db->GetShards();
+      const size_t chosen = scheduler_->Uniform(shards.size());
+      if (scheduler_->OneIn(2) && chosen + 1 < shards.size()) {
+        case_->Expect(db->MergeShards(shards[chosen].id, shards[chosen + 1].id));
+      } else {
+        const std::string key =
+            KeyOfGroup(scheduler_->Uniform(kGroups), scheduler_->Uniform(kShards));
+        const Status status = db->SplitShard(shards[chosen].id, key);
+        case_->Expect(status.ok() || status.IsInvalidArgument(), "split: " + status.ToString());
+      }
+    }
+    --running_;
+  }
+
   /// Single keys next to those of the groups, which are flushed now and then.
   void WritePlainly(ShardedDB* db) {
     ++running_;
@@ -139,7 +163,11 @@ class DyingKeyspace {
   /// The number of the group, seen at one moment in one of the ways.
   uint64_t CheckTogether(ShardedDB* db, size_t group) {
     std::vector<uint64_t> seen;
-    case_->Expect(ReadGroup(scheduler_, db, group, kShards, &seen));
+    Status status;
+    do {  // A shard that is split or merged ends the snapshots of it.
+      status = ReadGroup(scheduler_, db, group, kShards, &seen);
+    } while (reshapes_ && status.IsAborted());
+    case_->Expect(status);
     const std::string difference = DifferenceIn(group, seen);
     case_->Expect(difference.empty(), difference);
     return seen[0];
@@ -179,6 +207,7 @@ class DyingKeyspace {
   std::array<Group, kGroups> groups_;
   uint64_t plain_ = 0;
   bool rests_ = false;
+  bool reshapes_ = false;
   int running_ = 0;
 };
 
@@ -198,6 +227,25 @@ TEST(ShardedCaseTest, BatchesOverShardsAreWholeWheneverTheOwnerDies) {
         return std::to_string(keyspace->written());
       },
       {.nodes = 4, .region_bytes = 64 << 20}, 20);
+}
+
+TEST(ShardedCaseTest, ShardsAreSplitAndMergedWheneverTheOwnerDies) {
+  Tell(
+      [](Scheduler* scheduler, Case* c) {
+        auto* const keyspace = std::make_unique<DyingKeyspace>(scheduler, c).release();
+        keyspace->Open();
+        keyspace->BeginToReshape();
+        for (int life = 0; life < 4; ++life) {
+          keyspace->Use(/*killed=*/true);
+          keyspace->Open();
+          keyspace->Check();
+        }
+        keyspace->Use(/*killed=*/false);
+        keyspace->Check();
+        c->Expect(keyspace->written() > 0, "nothing was written");
+        return std::to_string(keyspace->written());
+      },
+      {.nodes = 4, .region_bytes = 64 << 20}, 10);
 }
 
 /// Two keys of two shards, each counted up by a writer of its own, so that all states are in one
