@@ -193,6 +193,11 @@ constexpr BenchmarkSpec kBenchmarks[] = {
      .of_members = true,
      .help = "while threads do what readrandomwriterandom does, give --moves times a shard to the "
              "next member"},
+    {.name = "splits",
+     .meta = MetaOperation::kSplits,
+     .of_members = true,
+     .help = "while threads do the same, split the first shard and merge it again, --moves times "
+             "in all"},
     {.name = "failover",
      .meta = MetaOperation::kFailover,
      .of_members = true,

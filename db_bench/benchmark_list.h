@@ -34,6 +34,7 @@ enum class MetaOperation : uint8_t {
   kAwaitKill,
   kTakeover,
   kMoves,
+  kSplits,
   kFailover,
 };
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <functional>
 #include <latch>
 #include <memory>
 #include <string>
@@ -114,26 +115,45 @@ class MovesThread {
   Status status_;
 };
 
-/// Gives the shard to the member that follows its owner.
-Status MoveOn(const KeyspaceMembers& members, const ShardInfo& shard) {
+/// What is done the `number`th time.
+using ShardChange = std::function<Status(const KeyspaceMembers& members, uint64_t number)>;
+
+/// Gives a shard to the member that follows its owner.
+Status MoveOn(const KeyspaceMembers& members, uint64_t number) {
+  const std::vector<ShardInfo> shards = members.db()->GetShards();
+  const ShardInfo& shard = shards[number % shards.size()];
   std::vector<ShardMember> servers;
   NACRE_RETURN_IF_ERROR(members.Servers(&servers));
   const auto next = std::ranges::upper_bound(servers, shard.owner, {}, &ShardMember::id);
-  return members.db()->MoveShard(shard.id, next == servers.end() ? servers.front().id : next->id);
+  return members.db()
+      ->MoveShard(shard.id, next == servers.end() ? servers.front().id : next->id)
+      .WithContext("shard " + std::to_string(shard.id));
 }
 
-/// `*nanos`: the time of each move.
-Status MoveShards(const MemberBench& bench, const KeyspaceMembers& members, MoveProgress* progress,
-                  std::vector<uint64_t>* nanos) {
+/// Splits the first shard, and merges what came of that again.
+Status SplitOrMerge(const KeyspaceMembers& members, uint64_t number) {
+  constexpr std::chrono::milliseconds kPause{10};
+  for (;;) {
+    const std::vector<ShardInfo> shards = members.db()->GetShards();
+    const Status status = number % 2 == 0 ? members.db()->SplitShard(shards[0].id, Slice())
+                                          : members.db()->MergeShards(shards[0].id, shards[1].id);
+    // Until what was reshaped before is known to be whole.
+    if (!status.IsBusy()) return status;
+    std::this_thread::sleep_for(kPause);
+  }
+}
+
+/// `*nanos`: the time of each change.
+Status ChangeShards(const MemberBench& bench, const KeyspaceMembers& members,
+                    const ShardChange& change, MoveProgress* progress,
+                    std::vector<uint64_t>* nanos) {
   for (uint64_t move = 0; move < bench.config.moves; ++move) {
     bench.clock->SleepFor(kBetweenMoves);
     if (bench.stop->load(std::memory_order_relaxed)) return Status::OK();
     if (progress->done.load(std::memory_order_acquire)) return Status::OK();
-    const std::vector<ShardInfo> shards = members.db()->GetShards();
-    const ShardInfo& shard = shards[move % shards.size()];
     const uint64_t start = bench.clock->NowNanos();
     progress->phase.store(2 * move + 1, std::memory_order_release);
-    NACRE_RETURN_IF_ERROR(MoveOn(members, shard).WithContext("shard " + std::to_string(shard.id)));
+    NACRE_RETURN_IF_ERROR(change(members, move));
     progress->phase.store(2 * move + 2, std::memory_order_release);
     nanos->push_back(bench.clock->NowNanos() - start);
   }
@@ -160,7 +180,10 @@ Status AwaitShard(const MemberBench& bench, const ShardInfo& shard, uint64_t sta
 
 }  // namespace
 
-Status MeasureMoves(const MemberBench& bench, BenchmarkResult* result) {
+namespace {
+
+Status MeasureChanges(const MemberBench& bench, const char* what, const ShardChange& change,
+                      BenchmarkResult* result) {
   const auto count = static_cast<size_t>(bench.config.threads);
   MoveProgress progress;
   std::vector<std::unique_ptr<MovesThread>> workers;
@@ -175,7 +198,8 @@ Status MeasureMoves(const MemberBench& bench, BenchmarkResult* result) {
   }
   begun.wait();
   std::vector<uint64_t> move_nanos;
-  const Status moved = MoveShards(bench, *bench.engine->members(), &progress, &move_nanos);
+  const Status moved =
+      ChangeShards(bench, *bench.engine->members(), change, &progress, &move_nanos);
   progress.done.store(true, std::memory_order_release);
   for (std::thread& thread : threads) thread.join();
   result->seconds = static_cast<double>(bench.clock->NowNanos() - start) * 1e-9;
@@ -186,10 +210,22 @@ Status MeasureMoves(const MemberBench& bench, BenchmarkResult* result) {
     worker->AddTo(result, &longest);
   }
   result->note = ResultNote::kMixed;
+  result->member_figures.push_back(FigureOf("longest_operation",
+                                            std::string("longest operation in a ") + what + ":",
+                                            std::move(longest)));
   result->member_figures.push_back(
-      FigureOf("longest_operation", "longest operation in a move:", std::move(longest)));
-  result->member_figures.push_back(FigureOf("move", "a move:", std::move(move_nanos)));
+      FigureOf(what, std::string("a ") + what + ":", std::move(move_nanos)));
   return Status::OK();
+}
+
+}  // namespace
+
+Status MeasureMoves(const MemberBench& bench, BenchmarkResult* result) {
+  return MeasureChanges(bench, "move", MoveOn, result);
+}
+
+Status MeasureSplits(const MemberBench& bench, BenchmarkResult* result) {
+  return MeasureChanges(bench, "split", SplitOrMerge, result);
 }
 
 Status MeasureFailover(const MemberBench& bench, BenchmarkResult* result) {

@@ -255,8 +255,9 @@ Status Runner::RunMembers(const BenchmarkSpec& spec, BenchmarkResult* result) {
                           .keys = &key_chooser_,
                           .seed = config_.seed + threads_started_};
   threads_started_ += static_cast<uint64_t>(config_.threads);
-  return spec.meta == MetaOperation::kMoves ? MeasureMoves(bench, result)
-                                            : MeasureFailover(bench, result);
+  if (spec.meta == MetaOperation::kMoves) return MeasureMoves(bench, result);
+  if (spec.meta == MetaOperation::kSplits) return MeasureSplits(bench, result);
+  return MeasureFailover(bench, result);
 }
 
 Status Runner::RunMeta(const BenchmarkSpec& spec, BenchmarkResult* result) {
@@ -268,6 +269,7 @@ Status Runner::RunMeta(const BenchmarkSpec& spec, BenchmarkResult* result) {
     case MetaOperation::kNone:
     case MetaOperation::kTakeover:
     case MetaOperation::kMoves:
+    case MetaOperation::kSplits:
     case MetaOperation::kFailover:
       break;
     case MetaOperation::kFlush:

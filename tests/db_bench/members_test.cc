@@ -63,6 +63,14 @@ TEST_F(MembersTest, ShardsMoveAndFailOver) {
   EXPECT_EQ(report["benchmarks"].array()[3]["members"]["failover"]["count"].number(), 2);
 }
 
+TEST_F(MembersTest, ShardsAreSplitAndMerged) {
+  const ToolRun run =
+      Run({"--members=2", "--threads=2", "--moves=4", "--benchmarks=fillseq,splits,readrandom"});
+  ASSERT_EQ(run.lines.size(), 3u) << run.output;
+  EXPECT_EQ(run.lines[2].note, "(4000 of 4000 found)");
+  ExpectText(run, {"longest operation in a split:", "a split:", ", of 4\n"});
+}
+
 TEST_F(MembersTest, AProcessMayOwnNoShards) {
   const ToolRun run =
       Run({"--members=1", "--member_address=none", "--other_member_address=tcp:127.0.0.1:0",
