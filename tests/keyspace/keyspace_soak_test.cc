@@ -2,9 +2,9 @@
 // none is made, and nothing that was acknowledged is lost.
 // Method: three member processes over memory nodes and an etcd, all real, each of which has tellers
 // at work (tests/support/process/bank_process.h). They are killed, frozen, drained and closed,
-// shards are moved, and etcd is stopped for a while, one after the other, while the whole bank is
-// looked at. NACRE_SOAK_SECONDS says for how long (a minute), NACRE_TEST_SEED replays the choices
-// and not their timing, NACRE_SOAK_LOG names a file for what members say.
+// shards are moved, split and merged, and etcd is stopped for a while, one after the other, while
+// the whole bank is looked at. NACRE_SOAK_SECONDS says for how long (a minute), NACRE_TEST_SEED
+// replays the choices and not their timing, NACRE_SOAK_LOG names a file for what members say.
 
 #include <gtest/gtest.h>
 #include <unistd.h>
@@ -106,9 +106,25 @@ class KeyspaceSoakTest : public testing::Test {
     const std::vector<ShardMember> servers = Servers();
     if (servers.empty()) return;
     const int64_t to = servers[random_.Uniform(servers.size())].id;
-    const Status moved = db_->MoveShard(static_cast<uint32_t>(random_.Uniform(plan_.shards)), to);
+    const std::vector<ShardInfo> shards = db_->GetShards();
+    const Status moved = db_->MoveShard(shards[random_.Uniform(shards.size())].id, to);
     // It may have ended by now, or etcd may be away.
     ++(moved.ok() ? counts_["moved"] : counts_["not moved"]);
+  }
+
+  /// There are about as many shards as at first.
+  void ReshapeOne() {
+    const std::vector<ShardInfo> shards = db_->GetShards();
+    const size_t chosen = random_.Uniform(shards.size());
+    if (chosen + 1 == shards.size() || random_.Uniform(2 * plan_.shards) >= shards.size()) {
+      const Status split = db_->SplitShard(shards[chosen].id, Slice());
+      ++(split.ok() ? counts_["split"] : counts_["not split"]);
+      return;
+    }
+    // They have to have one owner.
+    Status merged = db_->MoveShard(shards[chosen + 1].id, shards[chosen].owner);
+    if (merged.ok()) merged = db_->MergeShards(shards[chosen].id, shards[chosen + 1].id);
+    ++(merged.ok() ? counts_["merged"] : counts_["not merged"]);
   }
 
   void DrainOne() {
@@ -131,7 +147,7 @@ class KeyspaceSoakTest : public testing::Test {
 
   void Harm() {
     const size_t member = random_.Uniform(kMembers);
-    switch (random_.Uniform(8)) {
+    switch (random_.Uniform(11)) {
       case 0:
         members_[member]->Kill();
         Sleep(milliseconds(random_.Uniform(1000)));
@@ -157,6 +173,11 @@ class KeyspaceSoakTest : public testing::Test {
         Sleep(milliseconds(random_.Uniform(3000)));
         etcd_->Start();
         ++counts_["etcd restarted"];
+        break;
+      case 5:
+      case 6:
+      case 7:
+        ReshapeOne();
         break;
       default:
         MoveOne();
