@@ -59,6 +59,16 @@ DatabaseCopier::DatabaseCopier(DBImpl* source, std::vector<Target> targets)
 
 DatabaseCopier::~DatabaseCopier() {
   if (snapshot_ != nullptr) source_->ReleaseSnapshot(snapshot_);
+  HoldCompactions(false);
+}
+
+void DatabaseCopier::HoldCompactions(bool hold) {
+  if (std::exchange(holds_compactions_, hold) == hold) return;
+  DatabaseState& state = source_->parts()->state;
+  MutexLock lock(&state.mutex);
+  state.work.compactions_held += hold ? 1 : -1;
+  state.changed.SignalAll();
+  if (!hold) state.MaybeSchedule();
 }
 
 Status DatabaseCopier::OpenTarget(DBImpl* source, const DBOptions& options, const std::string& name,
@@ -92,6 +102,8 @@ void DatabaseCopier::StartWritesAfter(SequenceNumber sequence, DBImpl* target) {
 Status DatabaseCopier::Finish(DBImpl* target) { return TableRestorer(target->parts()).End(); }
 
 Status DatabaseCopier::Round(uint64_t* entries) {
+  // Before the snapshot, so that what runs still has nothing that the next round copies.
+  if (snapshot_ != nullptr) HoldCompactions(true);
   // Before the flush: see the invariant.
   const Snapshot* const taken = source_->GetSnapshot();
   PinnedTables pinned;

@@ -27,6 +27,9 @@ namespace nacre {
 /// each is taken before the flush that its round begins with. So no compaction merges an entry that
 /// the next round copies with one that was copied, or gives it sequence 0.
 ///
+/// From the second round on the source does not compact: what is new is in flushes of its own then,
+/// and not in tables that are large for other reasons, all of which would have to be read.
+///
 /// Families are told by their names. Hidden ones, of transactions, are left out.
 ///
 /// Thread safety: none; one thread uses it.
@@ -40,7 +43,7 @@ class DatabaseCopier {
 
   /// The databases outlive it. Those of `targets` come from OpenTarget and are not written to.
   DatabaseCopier(DBImpl* source, std::vector<Target> targets);
-  /// Lets the snapshot go.
+  /// Lets the snapshot go, and the source compact.
   ~DatabaseCopier();
   DatabaseCopier(const DatabaseCopier&) = delete;
   DatabaseCopier& operator=(const DatabaseCopier&) = delete;
@@ -65,6 +68,7 @@ class DatabaseCopier {
   SequenceNumber copied() const { return copied_; }
 
  private:
+  void HoldCompactions(bool hold);
   Status CopyTo(const Target& target, const PinnedTables& pinned, const SequenceWindow& window);
   Status CopyFamily(const Target& target, const ColumnFamily& from, const PinnedTables& pinned,
                     const SequenceWindow& window);
@@ -73,6 +77,7 @@ class DatabaseCopier {
   const std::vector<Target> targets_;
   const Snapshot* snapshot_ = nullptr;  ///< It is at `copied_`; null: none yet.
   SequenceNumber copied_ = 0;
+  bool holds_compactions_ = false;
 };
 
 }  // namespace nacre

@@ -19,6 +19,10 @@ using std::chrono::milliseconds;
 /// After so long without the end of an operation it is logged that the closing waits for it.
 constexpr milliseconds kLeavePatience{1000};
 constexpr milliseconds kRetryPause{100};
+/// A shard that is about to be split or merged is not compacted for so long, should the map say
+/// nothing of it. Then what was copied is given up: should it be committed later, it is copied
+/// anew.
+constexpr milliseconds kPreparedPatience{5000};
 
 }  // namespace
 
@@ -245,7 +249,9 @@ Status OwnedShards::PrepareReshaping(const ShardMap& map, const ShardMap::Reshap
   NACRE_RETURN_IF_ERROR(status);
   MutexLock lock(&mutex_);
   if (closing_) return Status::Fenced("the member leaves");
-  prepared_.push_back({.reshaper = reshaper, .map_version = map.version()});
+  prepared_.push_back({.reshaper = reshaper,
+                       .map_version = map.version(),
+                       .since_nanos = context_.clock->NowNanos()});
   return Status::OK();
 }
 
@@ -265,10 +271,13 @@ void OwnedShards::FollowReshapings(const ShardMap& map, int64_t self) {
       // It may have been closed meanwhile, and opened anew. Then it was copied in part.
       if (entry == entries_.end() || entry->second.shard != source) committed = false;
     }
-    const bool begun = map.ReshapingOf(reshaping.targets.front()) != nullptr;
+    const std::chrono::nanoseconds waited(context_.clock->NowNanos() - it->since_nanos);
+    const bool begun =
+        waited < kPreparedPatience &&
+        (map.ReshapingOf(reshaping.targets.front()) != nullptr || map.version() < it->map_version);
     if (committed && !busy) {
       BeginFinish(*it);
-    } else if (committed || begun || map.version() < it->map_version) {
+    } else if (committed || begun) {
       ++it;
       continue;
     } else {

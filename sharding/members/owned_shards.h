@@ -105,6 +105,7 @@ class OwnedShards {
   struct Prepared {
     std::shared_ptr<ShardReshaper> reshaper;
     uint64_t map_version = 0;  ///< That of the map that had begun it.
+    uint64_t since_nanos = 0;
   };
   void FollowReshapings(const ShardMap& map, int64_t self) REQUIRES(mutex_);
   void BeginFinish(const Prepared& prepared) REQUIRES(mutex_);
