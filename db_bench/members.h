@@ -32,8 +32,8 @@ struct MemberBench {
 /// way during a move, whether they had to do with the shard or not, and the time of each move.
 Status MeasureMoves(const MemberBench& bench, BenchmarkResult* result);
 
-/// The same with splits of the first shard in its middle, each second time with a merge of what came
-/// of that, instead of moves.
+/// The same with splits of the first shard in its middle, each second time with a merge of what
+/// came of that, instead of moves.
 Status MeasureSplits(const MemberBench& bench, BenchmarkResult* result);
 
 /// Kills a member. Figures: the time from before that to the first Get of each of its shards that

@@ -128,9 +128,9 @@ Status ShardMap::ParseFamilies(const Slice& bytes, std::vector<std::string>* fam
 
 std::string ShardMap::Serialize() const {
   sharding::Map message;
-  message.set_format(WasReshaped() ? kReshapedFormatVersion
-                     : shared_     ? kSharedFormatVersion
-                                   : kFormatVersion);
+  message.set_format(was_reshaped() ? kReshapedFormatVersion
+                     : shared_      ? kSharedFormatVersion
+                                    : kFormatVersion);
   message.set_version(version_);
   message.set_being_made(being_made_);
   message.set_comparator(comparator_->Name());
@@ -253,11 +253,24 @@ void ShardMap::SetBalance(const Balance& balance) {
 
 // ---- Splits and merges --------------------------------------------------------------------------
 
-bool ShardMap::WasReshaped() const {
+bool ShardMap::was_reshaped() const {
   return !reshapings_.empty() || !retired_.empty() ||
          std::ranges::any_of(shards_, [](const Shard& shard) {
            return !shard.sources.empty() || !shard.heir_of.empty();
          });
+}
+
+std::string ShardMap::Shape() const {
+  ShardMap shape = *this;
+  shape.version_ = 0;
+  shape.draining_.clear();
+  shape.balance_ = {};
+  for (Shard& shard : shape.shards_) {
+    shard.owner = 0;
+    shard.epoch = 0;
+    shard.previous_owner = 0;
+  }
+  return shape.Serialize();
 }
 
 const ShardMap::Reshaping* ShardMap::ReshapingOf(uint32_t id) const {

@@ -122,6 +122,12 @@ class ShardMap {
   /// The shards belong to members, which agree by a coordinator.
   bool shared() const { return shared_; }
 
+  /// Some shards were split or merged, or are to be.
+  bool was_reshaped() const;
+  /// What tells which database has which keys: equal unless that, or what is to be done about it,
+  /// has changed.
+  std::string Shape() const;
+
   // ---- Changes. Each makes another version. ----
   void SetMade();
   void SetShared();
@@ -152,7 +158,6 @@ class ShardMap {
   void Prepare();
   /// Those that nothing is made of, or into.
   Status CheckFree(const std::vector<uint32_t>& shards) const;
-  bool WasReshaped() const;
 
   const Comparator* comparator_ = nullptr;
   uint64_t version_ = 1;

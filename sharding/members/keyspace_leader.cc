@@ -19,6 +19,7 @@ using Kind = Balancer::Decision::Kind;
 
 constexpr milliseconds kLoadsEvery{1000};
 constexpr milliseconds kLoadsPatience{500};
+constexpr milliseconds kSaveAgain{200};
 
 uint64_t Nanos(std::chrono::nanoseconds time) { return static_cast<uint64_t>(time.count()); }
 
@@ -416,28 +417,48 @@ void KeyspaceLeader::LookAtReshapings() {
       return Status::OK();
     }).IgnoreError();
   }
-  if (map_.retired().empty()) return;
+  if (!map_.was_reshaped()) return;
   {
     MutexLock lock(&mutex_);
-    if (std::exchange(destroying_, true)) return;
+    if (saving_ || context_.clock->NowNanos() < save_again_nanos_) return;
+    if (map_.retired().empty() && saved_shape_ == map_.Shape()) return;
+    saving_ = true;
   }
-  executor_->Schedule([this, retired = map_.retired()] { Destroy(retired); });
+  executor_->Schedule([this, map = map_] { SaveAndDestroy(map); });
 }
 
-void KeyspaceLeader::Destroy(const std::vector<uint32_t>& retired) {
-  for (const uint32_t id : retired) {
+Status KeyspaceLeader::SaveShape(const ShardMap& map) {
+  const std::string shape = map.Shape();
+  {
+    MutexLock lock(&mutex_);
+    if (saved_shape_ == shape) return Status::OK();
+  }
+  NACRE_RETURN_IF_ERROR(CatchAll([&] { return context_.save(map); }));
+  MutexLock lock(&mutex_);
+  saved_shape_ = shape;
+  return Status::OK();
+}
+
+void KeyspaceLeader::SaveAndDestroy(const ShardMap& map) {
+  const Status saved = SaveShape(map);
+  if (!saved.ok()) {
+    Log(context_.log, LogLevel::kWarn, "keyspace {}: the pool does not have its map yet: {}",
+        context_.keyspace, saved.ToString());
+  }
+  for (const uint32_t id : saved.ok() ? map.retired() : std::vector<uint32_t>()) {
     // One that a process has open still is destroyed later.
     const Status status = CatchAll([&] { return context_.destroy(id); });
     if (!status.ok()) continue;
     Log(context_.log, LogLevel::kInfo, "keyspace {}: what shard {} had is gone", context_.keyspace,
         id);
-    Change([&](ShardMap* map) {
-      map->RemoveRetired(id);
+    Change([&](ShardMap* changed) {
+      changed->RemoveRetired(id);
       return Status::OK();
     }).IgnoreError();
   }
   MutexLock lock(&mutex_);
-  destroying_ = false;
+  saving_ = false;
+  save_again_nanos_ = context_.clock->NowNanos() + Nanos(kSaveAgain);
 }
 
 Status KeyspaceLeader::Drain(int64_t member, bool drain) {

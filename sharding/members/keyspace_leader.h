@@ -41,6 +41,9 @@ class KeyspaceLeader {
     /// What members are asked that own shards, asked of this one.
     std::function<Status(const sharding::ControlRequest& request, sharding::ControlReply* reply)>
         ask_self;
+    /// Has the pool keep the map, too, unless it has a later one: without the coordinator it tells
+    /// which database has which keys.
+    std::function<Status(const ShardMap& map)> save;
     /// Deletes the database of a shard that there is no more.
     std::function<Status(uint32_t shard)> destroy;
   };
@@ -94,7 +97,9 @@ class KeyspaceLeader {
                   sharding::ControlReply* reply) const;
   /// Ends what earlier leaders have begun, and takes the shards that are served for whole.
   void LookAtReshapings() EXCLUDES(mutex_);
-  void Destroy(const std::vector<uint32_t>& retired) EXCLUDES(mutex_);
+  /// Has the pool keep the map, and then deletes what it does not need any more.
+  void SaveAndDestroy(const ShardMap& map) EXCLUDES(mutex_);
+  Status SaveShape(const ShardMap& map) EXCLUDES(mutex_);
   /// Members that came back under another id keep what they had.
   void GiveBack(const KeyspaceState& state);
 
@@ -112,8 +117,10 @@ class KeyspaceLeader {
 
   Mutex mutex_;
   std::set<uint32_t> under_way_ GUARDED_BY(mutex_);
-  bool destroying_ GUARDED_BY(mutex_) = false;
-  const std::unique_ptr<Executor> executor_;  ///< Ends first.
+  bool saving_ GUARDED_BY(mutex_) = false;
+  uint64_t save_again_nanos_ GUARDED_BY(mutex_) = 0;  ///< Not before.
+  std::string saved_shape_ GUARDED_BY(mutex_);        ///< ShardMap::Shape of what the pool has.
+  const std::unique_ptr<Executor> executor_;          ///< Ends first.
 };
 
 }  // namespace nacre

@@ -108,6 +108,7 @@ Status KeyspaceMember::Start() {
       .make = context_.make,
       .ask_self = [this](const sharding::ControlRequest& request,
                          sharding::ControlReply* reply) { return Control(request, reply); },
+      .save = context_.save,
       .destroy = [this](uint32_t shard) { return context_.opener->DestroyShard(shard); }});
   settler_ = std::make_unique<BatchSettler>(context_.views.get(), owned_.get(), context_.clock,
                                             options().info_log);

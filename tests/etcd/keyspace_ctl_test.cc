@@ -92,6 +92,20 @@ class KeyspaceCtlTest : public CtlTest {
     const auto self = std::ranges::find(all, true, &ShardMember::self);
     return self == all.end() ? ShardMember() : *self;
   }
+  /// The ids of the shards that the map has that the pool keeps; none while some are being made.
+  std::vector<uint32_t> ShardsInThePool() const {
+    Options options = OptionsOf();
+    std::unique_ptr<DB> db;
+    std::string bytes;
+    ShardMap map;
+    const bool read = DB::OpenAsSecondary(options, ShardMap::DatabaseOfMap("keys"), &db).ok() &&
+                      db->Get({}, ShardMap::kKey, &bytes).ok() &&
+                      ShardMap::Parse(bytes, BytewiseComparator(), &map).ok();
+    std::vector<uint32_t> ids;
+    if (!read || !map.reshapings().empty()) return ids;
+    for (const ShardMap::Shard& shard : map.shards()) ids.push_back(shard.id);
+    return ids;
+  }
   /// Which member it is that has the most shards.
   size_t Busiest() const { return Self(0).shards >= Self(1).shards ? 0 : 1; }
 
@@ -155,6 +169,10 @@ TEST_F(KeyspaceCtlTest, SplitsAndMerges) {
   ASSERT_TRUE(Eventually([&] { return merge().exit_code == 0; }));
   EXPECT_TRUE(Eventually([&] { return members_[0]->GetShards().size() == 3; }));
   EXPECT_TRUE(Eventually([&] { return members_[1]->GetShards().size() == 3; }));
+  // The pool has the map, too, should the coordinator lose it.
+  std::vector<uint32_t> ids;
+  for (const ShardInfo& shard : members_[0]->GetShards()) ids.push_back(shard.id);
+  EXPECT_TRUE(Eventually([&] { return ShardsInThePool() == ids; }));
   for (const auto& db : members_) {
     std::string value;
     for (const char* key : {"a", "b", "h", "p"}) {
