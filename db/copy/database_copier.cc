@@ -10,7 +10,6 @@
 #include "db/space/reserved_outputs.h"
 #include "util/exceptions.h"
 #include "util/named_point.h"
-#include "util/planted_bug.h"
 #include "util/threads/thread.h"
 
 namespace nacre {
@@ -108,8 +107,7 @@ Status DatabaseCopier::Round(uint64_t* entries) {
   const Snapshot* const taken = source_->GetSnapshot();
   PinnedTables pinned;
   Status status = source_->PinTables(&pinned);
-  SequenceWindow window{.after = copied_, .up_to = taken->GetSequenceNumber()};
-  if (NACRE_PLANTED_BUG("copy.rounds-overlap")) window.after -= window.after / 2;
+  const SequenceWindow window{.after = copied_, .up_to = taken->GetSequenceNumber()};
   *entries = window.up_to - window.after;
   if (status.ok() && (snapshot_ == nullptr || *entries > 0)) {
     NACRE_POINT("copy.round-begun");

@@ -145,7 +145,6 @@ constexpr CaseOfBug kCases[] = {
     {"batch.left-alone-is-aborted", "KeyspaceCaseTest.ShardsOfMembersThatDieGoToOthers"},
     {"batch.undecided-is-committed",
      "ShardedCaseTest.BatchesOverShardsAreWholeWheneverTheOwnerDies"},
-    {"copy.rounds-overlap", "KeyspaceCaseTest.ShardsAreSplitAndMergedWhileTheyAreUsed"},
     {"reshaping.decisions-are-left", "ShardedCaseTest.ShardsAreSplitAndMergedWheneverTheOwnerDies"},
     {"reshaping.last-writes-are-not-copied",
      "ShardedCaseTest.ShardsAreSplitAndMergedWheneverTheOwnerDies"},
