@@ -33,6 +33,9 @@ struct BackgroundWork {
   int compactions_running = 0;
   int manual_compactions = 0;      ///< Calls that compact what was asked for; one at a time.
   int compactions_held = 0;        ///< Those for whom no automatic compaction is to begin.
+  /// Those of them that last for moments and need writes to end, which so must not wait for
+  /// compactions.
+  int copies = 0;
   uint64_t compactions_ended = 0;  ///< All kinds count; their tables are not marked any more.
   int compactions_stuck = 0;       ///< They run, have failed, and met no room since.
   uint64_t room_made = 0;          ///< How often room was made.

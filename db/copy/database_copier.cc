@@ -66,6 +66,8 @@ void DatabaseCopier::HoldCompactions(bool hold) {
   DatabaseState& state = source_->parts()->state;
   MutexLock lock(&state.mutex);
   state.work.compactions_held += hold ? 1 : -1;
+  state.work.copies += hold ? 1 : -1;
+  source_->parts()->write_controller.Update();
   state.changed.SignalAll();
   if (!hold) state.MaybeSchedule();
 }

@@ -32,7 +32,7 @@ void WriteController::Update() {
   int level0 = 0;
   const ColumnFamily* behind_it = state_->default_family.get();
   for (const auto& [id, family] : state_->families->by_id) {
-    const Stall of_family = StallOf(*family);
+    const Stall of_family = state_->work.copies > 0 ? Stall::kNone : StallOf(*family);
     if (of_family > stall) behind_it = family.get();
     stall = std::max(stall, of_family);
     level0 = std::max(level0, family->version().level0_runs());
