@@ -178,10 +178,6 @@ Status AwaitShard(const MemberBench& bench, const ShardInfo& shard, uint64_t sta
   }
 }
 
-}  // namespace
-
-namespace {
-
 Status MeasureChanges(const MemberBench& bench, const char* what, const ShardChange& change,
                       BenchmarkResult* result) {
   const auto count = static_cast<size_t>(bench.config.threads);

@@ -105,12 +105,10 @@ Status ShardReshaper::OpenTargets() {
   return Status::OK();
 }
 
-Status ShardReshaper::Round(uint64_t* entries) {
-  *entries = 0;
+Status ShardReshaper::Round() {
   for (const auto& copier : copiers_) {
-    uint64_t of_source = 0;
-    NACRE_RETURN_IF_ERROR(copier->Round(&of_source));
-    *entries += of_source;
+    uint64_t entries = 0;
+    NACRE_RETURN_IF_ERROR(copier->Round(&entries));
   }
   return Status::OK();
 }
@@ -121,8 +119,7 @@ Status ShardReshaper::Prepare() {
     Clock* const clock = sources_.front()->clock();
     for (int round = 0; round < kRoundsMax; ++round) {
       const uint64_t begun = clock->NowNanos();
-      uint64_t entries = 0;
-      NACRE_RETURN_IF_ERROR(Round(&entries));
+      NACRE_RETURN_IF_ERROR(Round());
       NACRE_POINT("reshaping.round-ended");
       const std::chrono::nanoseconds took(clock->NowNanos() - begun);
       if (took <= kShortRound) break;
@@ -169,10 +166,9 @@ Status ShardReshaper::ReadEntries(Entries* entries) const {
 Status ShardReshaper::Finish(std::vector<std::shared_ptr<LocalShard>>* targets) {
   return CatchAll([&]() -> Status {
     if (copiers_.empty()) NACRE_RETURN_IF_ERROR(OpenTargets());
-    uint64_t left = 0;
     if (!NACRE_PLANTED_BUG("reshaping.last-writes-are-not-copied") ||
         copiers_.front()->copied() == 0) {
-      NACRE_RETURN_IF_ERROR(Round(&left));
+      NACRE_RETURN_IF_ERROR(Round());
     }
     NACRE_POINT("reshaping.all-copied");
     SequenceNumber copied = 0;

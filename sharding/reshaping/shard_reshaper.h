@@ -53,7 +53,7 @@ class ShardReshaper {
   std::vector<ColumnFamilyDescriptor> FamiliesNow() const;
   /// Families are compacted as their options say, which a database is not that is being made.
   Status EnableCompactions(LocalShard* target) const;
-  Status Round(uint64_t* entries);
+  Status Round();
   /// What is prepared in the sources, or was decided, by target and name.
   using Entries = std::map<std::pair<uint32_t, std::string>, WriteBatch>;
   Status ReadEntries(Entries* entries) const;
