@@ -4,7 +4,7 @@
 
 #include "nacre/options.h"
 #include "nacre/status.h"
-#include "nacre/write_batch.h"
+#include "sharding/batch_part.h"
 #include "util/clock.h"
 
 namespace nacre {
@@ -22,13 +22,18 @@ class BatchParticipant {
  public:
   virtual ~BatchParticipant() = default;
 
-  /// Holds the keys that `part` changes, waits until operations that may use them have ended, and
-  /// looks whether the shard takes the part. If another shard `decides`, the part's entry is
-  /// durable afterwards, unless `options` say that there is no log. After a failure nothing of the
-  /// batch is left here, or what is left is removed when it is settled. The families in `part` have
-  /// their ids in the keyspace.
+  /// Holds the keys that `part` changes or checks, waits until operations that may use them have
+  /// ended, and looks whether the shard takes the part. If another shard `decides`, the entry of
+  /// its updates is durable afterwards, unless `options` say that there is no log. `Busy`: one of
+  /// the keys that it checks was written. After a failure nothing of the batch is left here, or
+  /// what is left is removed when it is settled.
   virtual Status Prepare(const std::string& batch, const WriteOptions& options,
-                         const WriteBatch& part, bool decides, Deadline deadline) = 0;
+                         const BatchPart& part, bool decides, Deadline deadline) = 0;
+
+  /// Does all of a batch that has no other part: looks whether the shard takes it, as Prepare does,
+  /// and writes it. Fails as Prepare and as writes do.
+  virtual Status WriteAlone(const std::string& batch, const WriteOptions& options,
+                            const BatchPart& part, Deadline deadline) = 0;
 
   /// Waits until no snapshot over several shards is being taken; from here on none is, until the
   /// batch has ended in this shard. Looks once more whether the shard takes the part. Batches begin

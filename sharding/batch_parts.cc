@@ -210,4 +210,12 @@ KeySets KeysOf(const WriteBatch& batch) {
   return keys;
 }
 
+KeySets KeysOf(const BatchPart& part) {
+  KeySets keys = KeysOf(part.updates);
+  for (const KeyCheck& check : part.checks) {
+    keys.push_back({.family = check.family, .begin = check.key});
+  }
+  return keys;
+}
+
 }  // namespace nacre

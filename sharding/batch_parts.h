@@ -9,16 +9,11 @@
 #include "nacre/column_family.h"
 #include "nacre/status.h"
 #include "nacre/write_batch.h"
+#include "sharding/batch_part.h"
 #include "sharding/key_holds.h"
 #include "sharding/shard_map.h"
 
 namespace nacre {
-
-/// What of a batch belongs to one shard. Its families have their ids in the keyspace.
-struct BatchPart {
-  size_t shard = 0;
-  WriteBatch updates;
-};
 
 /// The shard that all updates of `batch` are for; none if there are several. 0 for an empty batch.
 /// `Corruption` if it is malformed.
@@ -44,5 +39,7 @@ Status KeepFamilies(const std::function<bool(uint32_t id)>& has, WriteBatch* bat
 
 /// The keys of updates. Families have the ids that the batch has for them.
 KeySets KeysOf(const WriteBatch& batch);
+/// The keys of its updates and of its checks.
+KeySets KeysOf(const BatchPart& part);
 
 }  // namespace nacre

@@ -42,9 +42,9 @@ Status LocalParticipant::Left() const {
 // ---- Batches ------------------------------------------------------------------------------------
 
 Status LocalParticipant::Prepare(const std::string& batch, const WriteOptions& options,
-                                 const WriteBatch& part, bool decides, Deadline deadline) {
+                                 const BatchPart& part, bool decides, Deadline deadline) {
   Batch entry{.options = options,
-              .part = part,
+              .part = part.updates,
               .decides = decides,
               .begun_nanos = shard_->clock()->NowNanos()};
   NACRE_RETURN_IF_ERROR(shard_->Translate(&entry.part));
@@ -52,7 +52,7 @@ Status LocalParticipant::Prepare(const std::string& batch, const WriteOptions& o
   KeyHolds* const holds = shard_->holds();
   NACRE_RETURN_IF_ERROR(holds->Acquire(batch, KeysOf(part), deadline));
   // Without a log there is nothing to be decided: a crash leaves what was flushed.
-  const bool needs_entry = !decides && !options.disable_wal;
+  const bool needs_entry = !decides && !options.disable_wal && part.updates.Count() > 0;
   {
     MutexLock lock(&mutex_);
     if (left_) {
@@ -63,6 +63,7 @@ Status LocalParticipant::Prepare(const std::string& batch, const WriteOptions& o
     batches_.emplace(batch, entry);
   }
   Status status = shard_->AwaitOperations(deadline);
+  if (status.ok()) status = Check(part.checks);
   if (status.ok() && needs_entry && !NACRE_PLANTED_BUG("batch.decided-unprepared")) {
     status = store_.Add(options, batch, entry.part);
     if (!status.ok()) RemoveEntry(batch, options);
@@ -77,6 +78,33 @@ Status LocalParticipant::Prepare(const std::string& batch, const WriteOptions& o
   prepared.state = Batch::State::kPrepared;
   written_.SignalAll();
   return Status::OK();
+}
+
+Status LocalParticipant::Check(const std::vector<KeyCheck>& checks) const {
+  for (const KeyCheck& check : checks) {
+    const SequenceNumber since = check.since->GetSequenceNumber();
+    SequenceNumber latest = 0;
+    NACRE_RETURN_IF_ERROR(shard_->LatestSequenceOf(check.family, check.key, since, &latest));
+    if (latest > since && !NACRE_PLANTED_BUG("batch.checks-are-left-out")) {
+      return Status::Busy("commit: others have written what this transaction has tracked");
+    }
+  }
+  return Status::OK();
+}
+
+Status LocalParticipant::WriteAlone(const std::string& batch, const WriteOptions& options,
+                                    const BatchPart& part, Deadline deadline) {
+  NACRE_RETURN_IF_ERROR(Prepare(batch, options, part, /*decides=*/true, deadline));
+  Status status = BeginCommit(batch, deadline);
+  Batch* const entry = BeginWriting(batch);
+  if (entry == nullptr) return Left();
+  bool begun = false;
+  if (status.ok() && entry->part.Count() > 0) {
+    begun = true;
+    status = shard_->db()->Write(entry->options, &entry->part);
+  }
+  End(batch);
+  return begun ? shard_->OutcomeOfWrite(std::move(status)) : status;
 }
 
 Status LocalParticipant::BeginCommit(const std::string& batch, Deadline deadline) {
@@ -147,6 +175,10 @@ Status LocalParticipant::Commit(const std::string& batch) {
   WriteOptions patient = entry->options;
   patient.no_slowdown = false;
   WriteBatch updates = entry->part;
+  if (updates.Count() == 0 && !entry->has_entry) {
+    End(batch);
+    return Status::OK();
+  }
   Status status;
   if (entry->of_earlier_process) {
     status =

@@ -50,8 +50,10 @@ class LocalParticipant final : public BatchParticipant {
   /// takes.
   std::vector<std::string> Unsettled() const EXCLUDES(mutex_);
 
-  Status Prepare(const std::string& batch, const WriteOptions& options, const WriteBatch& part,
+  Status Prepare(const std::string& batch, const WriteOptions& options, const BatchPart& part,
                  bool decides, Deadline deadline) override EXCLUDES(mutex_);
+  Status WriteAlone(const std::string& batch, const WriteOptions& options, const BatchPart& part,
+                    Deadline deadline) override EXCLUDES(mutex_);
   Status BeginCommit(const std::string& batch, Deadline deadline) override EXCLUDES(mutex_);
   Status Decide(const std::string& batch, bool* refused) override EXCLUDES(mutex_);
   Status Commit(const std::string& batch) override EXCLUDES(mutex_);
@@ -82,6 +84,8 @@ class LocalParticipant final : public BatchParticipant {
   };
 
   Status Left() const;
+  /// `Busy` if one of the keys was written since. The batch holds them.
+  Status Check(const std::vector<KeyCheck>& checks) const;
   /// The batch, whose state is now kWriting. Null: it is not prepared.
   Batch* BeginWriting(const std::string& batch) EXCLUDES(mutex_);
   void EndWriting(const std::string& batch, Batch::State state) EXCLUDES(mutex_);

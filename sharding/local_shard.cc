@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "db/db_impl.h"
+#include "db/read/key_sequences.h"
 #include "sharding/batch_parts.h"
 #include "transactions/below.h"
 
@@ -37,6 +38,22 @@ Status LocalShard::WriteBatchHere(const WriteOptions& options, WriteBatch* updat
                  return db_->Write(options, &translated);
                },
                would_wait);
+}
+
+Status LocalShard::LatestSequenceOf(uint32_t family, const Slice& key, SequenceNumber known,
+                                    SequenceNumber* sequence) const {
+  const std::shared_ptr<ColumnFamilyHandle> handle = Hold(family);
+  if (handle == nullptr && family != 0) {
+    return Status::InvalidArgument(fmt::format("column family {} was dropped", family));
+  }
+  return engine_->key_sequences().Latest(IdOf(handle.get()), key, known, sequence);
+}
+
+Status LocalShard::OutcomeOfWrite(Status status) const {
+  if (!status.IsFenced() || !context_.may_move) [[likely]]
+    return status;
+  // It may have reached the log before that was taken away.
+  return Status::TimedOut(Lost(status).ToString());
 }
 
 Status LocalShard::CheckOwned() const {

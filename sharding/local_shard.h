@@ -14,6 +14,7 @@
 #include "sharding/local_owner.h"
 #include "sharding/local_participant.h"
 #include "sharding/shard.h"
+#include "table/format/internal_key.h"
 #include "util/clock.h"
 #include "util/mutex.h"
 #include "util/threads/epoch.h"
@@ -82,6 +83,12 @@ class LocalShard final : public Shard {
   /// Calls `work`, which uses no keys.
   template <typename Work>
   Status Do(const Work& work) const;
+  /// As KeySequences::Latest, of a family by its id in the keyspace.
+  Status LatestSequenceOf(uint32_t family, const Slice& key, SequenceNumber known,
+                          SequenceNumber* sequence) const;
+  /// What a write came to that has reached the database: if that was taken away from this process,
+  /// it is unknown whether it took effect.
+  Status OutcomeOfWrite(Status status) const;
   /// OK if no other process has taken the shard over by now, or it does not move.
   Status CheckOwned() const;
   /// Returns when the operations that are pinned now have ended, or `TimedOut`.
@@ -193,10 +200,9 @@ Status LocalShard::Write(const Keys& keys, const Work& work, bool* would_wait) {
         return work();
       },
       would_wait);
-  if (!status.IsFenced() || !begun || !context_.may_move) [[likely]]
+  if (!status.IsFenced() || !begun) [[likely]]
     return status;
-  // It may have reached the log before that was taken away.
-  return Status::TimedOut(Lost(status).ToString());
+  return OutcomeOfWrite(std::move(status));
 }
 
 template <typename Keys, typename Work>

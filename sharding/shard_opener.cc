@@ -245,7 +245,6 @@ Status ShardOpener::Remake(const ShardMap& map, const std::vector<uint32_t>& sou
       continue;
     }
     if (!status.IsIncomplete() && !status.IsNotFound()) return status;
-    NACRE_RETURN_IF_ERROR(PrepareToRemake(map, shard.id));
     reshaping.targets.push_back(shard.id);
   }
   if (reshaping.targets.empty()) return Status::OK();
@@ -261,7 +260,7 @@ Status ShardOpener::Remake(const ShardMap& map, const std::vector<uint32_t>& sou
   return Status::OK();
 }
 
-Status ShardOpener::PrepareToRemake(const ShardMap& map, uint32_t id) const {
+Status ShardOpener::ClearTarget(const ShardMap& map, uint32_t id) const {
   Status status = DestroyShard(id);
   if (!status.IsBusy()) return status;
   // A process has it that began to make it, and may still believe that it is to.

@@ -57,6 +57,9 @@ class ShardOpener {
   /// The shard whose database was opened as `engine`, with all families.
   std::shared_ptr<LocalShard> MakeShard(const ShardMap& map, uint32_t id,
                                         std::unique_ptr<DBImpl> engine) const;
+  /// Deletes what an earlier attempt to make the shard may have left of its database, whichever
+  /// process has it.
+  Status ClearTarget(const ShardMap& map, uint32_t id) const;
 
  private:
   LocalShard::Context ContextOfShards() const;
@@ -67,7 +70,6 @@ class ShardOpener {
   /// Makes the shard, and those that are made of the same ones, from these.
   Status Remake(const ShardMap& map, const std::vector<uint32_t>& sources) const
       REQUIRES(remake_mutex_);
-  Status PrepareToRemake(const ShardMap& map, uint32_t id) const;
   Status MakeShards(ShardMap* map);
 
   const ShardedOptions options_;

@@ -75,4 +75,12 @@ std::unique_ptr<ColumnFamilyHandle> ShardedFamilies::NewHandle(const std::string
   return nullptr;
 }
 
+std::unique_ptr<ColumnFamilyHandle> ShardedFamilies::NewHandle(uint32_t id) {
+  if (id == 0) return NewHandle(kDefaultColumnFamilyName);
+  MutexLock lock(&mutex_);
+  const auto found = families_.find(id);
+  return found == families_.end() ? nullptr
+                                  : std::make_unique<ShardedFamilyHandle>(found->second, owner_);
+}
+
 }  // namespace nacre

@@ -87,6 +87,8 @@ class ShardedFamilies {
   void Drop(uint32_t id, std::shared_ptr<ShardedViews> views) EXCLUDES(mutex_);
   /// That of the family of this name. The caller owns it.
   std::unique_ptr<ColumnFamilyHandle> NewHandle(const std::string& name) EXCLUDES(mutex_);
+  /// The same by its id. Null if there is none.
+  std::unique_ptr<ColumnFamilyHandle> NewHandle(uint32_t id) EXCLUDES(mutex_);
 
  private:
   Status FindOther(ColumnFamilyHandle* handle, const ShardedFamily** found) const;

@@ -91,10 +91,11 @@ Status ShardedDBImpl::WriteDivided(const ShardedView& view, const WriteOptions& 
   if (parts.size() == 1) {
     return WriteIn(view.shards[parts.front().shard].get(), options, &parts.front().updates);
   }
-  SharedBatch batch(
-      view, &parts,
-      fmt::format("{}-{}", batch_prefix_, next_batch_.fetch_add(1, std::memory_order_relaxed)));
-  return batch.Commit(options, OperationDeadline());
+  return SharedBatch(view, &parts, NextBatch()).Commit(options, OperationDeadline());
+}
+
+std::string ShardedDBImpl::NextBatch() {
+  return fmt::format("{}-{}", batch_prefix_, next_batch_.fetch_add(1, std::memory_order_relaxed));
 }
 
 }  // namespace nacre

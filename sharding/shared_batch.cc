@@ -10,12 +10,23 @@
 #include "util/planted_bug.h"
 
 namespace nacre {
+namespace {
+
+/// Index of the first part that has updates; 0 if none has.
+size_t FirstToChange(const std::vector<BatchPart>& parts) {
+  const auto first =
+      std::ranges::find_if(parts, [](const BatchPart& part) { return part.updates.Count() > 0; });
+  return first == parts.end() ? 0 : static_cast<size_t>(first - parts.begin());
+}
+
+}  // namespace
 
 SharedBatch::SharedBatch(const ShardedView& view, std::vector<BatchPart>* parts,
                          const std::string& number)
     : view_(view),
       parts_(parts),
-      name_(fmt::format("{}:{}", number, view.shards[parts->front().shard]->id())) {}
+      decider_(FirstToChange(*parts)),
+      name_(fmt::format("{}:{}", number, view.shards[(*parts)[decider_].shard]->id())) {}
 
 bool SharedBatch::DeciderOf(const std::string& name, uint32_t* shard) {
   const size_t colon = name.rfind(':');
@@ -58,13 +69,18 @@ Status SharedBatch::Commit(const WriteOptions& options, Deadline deadline) {
   return Status::OK();
 }
 
+Status SharedBatch::Check(Deadline deadline) {
+  const Status status = Prepare({}, deadline);
+  Abort();
+  return status;
+}
+
 Status SharedBatch::Prepare(const WriteOptions& options, Deadline deadline) {
   // Always in the order of the shards, so that batches do not wait for one another in a circle.
   for (const BatchPart& part : *parts_) {
     // If it fails, it may have been done elsewhere all the same.
     ++prepared_;
-    NACRE_RETURN_IF_ERROR(
-        ShardOf(part)->Prepare(name_, options, part.updates, IsDecider(part), deadline));
+    NACRE_RETURN_IF_ERROR(ShardOf(part)->Prepare(name_, options, part, IsDecider(part), deadline));
   }
   return Status::OK();
 }

@@ -14,11 +14,11 @@ namespace nacre {
 
 /// A batch over several shards: its two-phase commit.
 ///
-/// The first of its shards decides. All prepare their parts, in their order: they hold their keys,
-/// and all but the one that decides make an entry with the part in their prepared family. Then that
-/// one writes its part together with a record of the decision, in one write; from there on the
-/// batch takes place. Then the others write their parts, each in one write with the removal of its
-/// entry.
+/// The first shard that it changes decides. All prepare their parts, in their order: they hold
+/// their keys, and all but the one that decides make an entry with their updates in their prepared
+/// family. Then that one writes its part together with a record of the decision, in one write; from
+/// there on the batch takes place. Then the others write their parts, each in one write with the
+/// removal of its entry.
 ///
 /// What a process leaves that dies is settled: an entry whose batch has a record of its decision is
 /// committed, any other one is removed (SettleBatches). An entry goes with the write that commits
@@ -28,13 +28,16 @@ namespace nacre {
 /// opening of a keyspace has its own number, and each member its own id.
 class SharedBatch {
  public:
-  /// `view` outlives it. `parts` are two or more, and ascend.
+  /// `view` outlives it. `parts` are two or more, and ascend. The first one with updates decides,
+  /// if there is one.
   SharedBatch(const ShardedView& view, std::vector<BatchPart>* parts, const std::string& number);
 
   /// Fails before anything is decided if a shard refuses its part, keys are held for too long, or
   /// operations do not end. Once it may have been decided, a failure leaves its keys held, and says
   /// so. `Fenced`: a shard has moved, and nothing was written.
   Status Commit(const WriteOptions& options, Deadline deadline);
+  /// Looks whether all of its checks hold at once, of one that has no updates. Fails likewise.
+  Status Check(Deadline deadline);
 
   /// The shard that decides the batch of this name. False if it is not the name of one.
   static bool DeciderOf(const std::string& name, uint32_t* shard);
@@ -43,8 +46,8 @@ class SharedBatch {
   BatchParticipant* ShardOf(const BatchPart& part) const {
     return view_.shards[part.shard]->participant();
   }
-  BatchParticipant* Decider() const { return ShardOf(parts_->front()); }
-  bool IsDecider(const BatchPart& part) const { return &part == &parts_->front(); }
+  BatchParticipant* Decider() const { return ShardOf((*parts_)[decider_]); }
+  bool IsDecider(const BatchPart& part) const { return &part == &(*parts_)[decider_]; }
 
   Status Prepare(const WriteOptions& options, Deadline deadline);
   Status BeginCommit(Deadline deadline);
@@ -53,6 +56,7 @@ class SharedBatch {
 
   const ShardedView& view_;
   std::vector<BatchPart>* const parts_;
+  const size_t decider_;
   const std::string name_;
   size_t prepared_ = 0;  ///< Parts that may be prepared; they come first.
 };

@@ -5,24 +5,19 @@
 #include <vector>
 
 #include "nacre/utilities/optimistic_transaction_db.h"
-#include "transactions/bucket_locks.h"
 #include "transactions/transaction_base.h"
+#include "transactions/write_checks.h"
 
 namespace nacre {
 
-/// See OptimisticTransactionDB. It remembers a sequence number for each key; Commit looks whether
-/// the key has an entry that is newer.
-///
-/// What a compaction has dropped leaves no entry. A key that was there at a snapshot which is still
-/// held leaves one whenever it changes: the tombstone that hides what the snapshot sees. So each
-/// sequence number that is remembered is that of a snapshot which is held until the end. A key that
-/// was absent then, came and went meanwhile is not noticed: what was read of it is true again.
+/// See OptimisticTransactionDB. It remembers a sequence number for each key (WriteChecks).
 class OptimisticTransaction final : public TransactionBase {
  public:
-  /// All outlive it.
-  OptimisticTransaction(DB* db, const DBImpl* engine, BucketLocks* buckets,
+  /// `db` outlives it. `comparator` is the order of the keys.
+  OptimisticTransaction(DB* db, std::unique_ptr<WriteChecks> checks,
                         const WriteOptions& write_options,
-                        const OptimisticTransactionOptions& options, TransactionID id);
+                        const OptimisticTransactionOptions& options, const Comparator* comparator,
+                        TransactionID id);
 
   Status Prepare() override { return Status::NotSupported("Prepare of an optimistic transaction"); }
   Status Commit() override;
@@ -43,16 +38,12 @@ class OptimisticTransaction final : public TransactionBase {
   Status TryLock(ColumnFamilyHandle* family, const Slice& key, bool read_only, bool exclusive,
                  bool do_validate, bool assume_tracked) override;
   void Unlock(uint32_t /*family*/, const Slice& /*key*/) override {}
-  /// The sequence number of a snapshot that stays until the end.
-  SequenceNumber Anchor();
-  /// All of Commit, under the buckets of all keys.
-  Status CheckAndWrite();
-  /// Answers `Busy` if a key was written. The caller holds the buckets of all keys.
-  Status CheckKeys() const;
+  std::unique_ptr<ColumnFamilyHandle> FindHandle(uint32_t family) const override {
+    return checks_->FindHandle(family);
+  }
 
-  BucketLocks* const buckets_;
+  const std::unique_ptr<WriteChecks> checks_;
   const TransactionID id_;
-  std::vector<std::shared_ptr<const Snapshot>> anchors_;
 };
 
 }  // namespace nacre

@@ -6,6 +6,7 @@
 
 #include "transactions/below.h"
 #include "transactions/bucket_locks.h"
+#include "transactions/engine_checks.h"
 #include "transactions/optimistic_transaction.h"
 #include "util/exceptions.h"
 
@@ -21,8 +22,8 @@ class OptimisticTransactionDBImpl final : public OptimisticTransactionDB {
   std::unique_ptr<Transaction> BeginTransaction(
       const WriteOptions& write_options, const OptimisticTransactionOptions& options) override {
     return std::make_unique<OptimisticTransaction>(
-        db_.get(), engine_, &buckets_, write_options, options,
-        next_id_.fetch_add(1, std::memory_order_relaxed));
+        db_.get(), std::make_unique<EngineChecks>(db_.get(), engine_, &buckets_), write_options,
+        options, engine_->comparator(), next_id_.fetch_add(1, std::memory_order_relaxed));
   }
 
   Status Put(const WriteOptions& options, ColumnFamilyHandle* family, const Slice& key,

@@ -51,7 +51,7 @@ uint64_t ExpiresAt(int64_t expiration_ms) {
 PessimisticTransaction::PessimisticTransaction(PessimisticTransactionDB* db,
                                                const WriteOptions& write_options,
                                                const TransactionOptions& options, TransactionID id)
-    : TransactionBase(db->base(), db->engine(), write_options, db->engine()->comparator(),
+    : TransactionBase(db->base(), write_options, db->engine()->comparator(),
                       options.max_write_batch_size),
       txn_db_(db),
       id_(id),
@@ -115,6 +115,10 @@ void PessimisticTransaction::Unlock(uint32_t family, const Slice& key) {
   txn_db_->locks()->Unlock(id_, family, key);
 }
 
+std::unique_ptr<ColumnFamilyHandle> PessimisticTransaction::FindHandle(uint32_t family) const {
+  return txn_db_->engine()->key_sequences().FindHandle(family);
+}
+
 void PessimisticTransaction::ReleaseKeys() {
   tracked().ForEach(
       [this](uint32_t family, const std::string& key, const TrackedKey&) { Unlock(family, key); });
@@ -123,7 +127,7 @@ void PessimisticTransaction::ReleaseKeys() {
 Status PessimisticTransaction::Validate(uint32_t family, const Slice& key) const {
   const SequenceNumber known = GetSnapshot()->GetSequenceNumber();
   SequenceNumber latest = 0;
-  NACRE_RETURN_IF_ERROR(engine()->key_sequences().Latest(family, key, known, &latest));
+  NACRE_RETURN_IF_ERROR(txn_db_->engine()->key_sequences().Latest(family, key, known, &latest));
   return latest > known ? Status::Busy("the key was written since the snapshot") : Status::OK();
 }
 

@@ -2,6 +2,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -46,6 +47,7 @@ class PessimisticTransaction final : public TransactionBase, private LockWaiter 
   Status TryLock(ColumnFamilyHandle* family, const Slice& key, bool read_only, bool exclusive,
                  bool do_validate, bool assume_tracked) override;
   void Unlock(uint32_t family, const Slice& key) override;
+  std::unique_ptr<ColumnFamilyHandle> FindHandle(uint32_t family) const override;
   /// All that it has locked.
   void ReleaseKeys();
   /// `Busy` if the key was written since the snapshot.

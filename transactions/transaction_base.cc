@@ -3,18 +3,15 @@
 #include <map>
 #include <utility>
 
-#include "db/db_impl.h"
-#include "db/read/key_sequences.h"
 #include "transactions/below.h"
 #include "util/clock.h"
 #include "util/exceptions.h"
 
 namespace nacre {
 
-TransactionBase::TransactionBase(DB* db, const DBImpl* engine, const WriteOptions& options,
-                                 const Comparator* comparator, size_t max_batch_bytes)
+TransactionBase::TransactionBase(DB* db, const WriteOptions& options, const Comparator* comparator,
+                                 size_t max_batch_bytes)
     : db_(db),
-      engine_(engine),
       write_options_(options),
       start_nanos_(Clock::System()->NowNanos()),
       batch_(comparator, 0, /*overwrite_key=*/true, max_batch_bytes) {}
@@ -275,13 +272,11 @@ Status TransactionBase::SingleDeleteUntracked(ColumnFamilyHandle* family, const 
   return AddSingleDelete(family, key);
 }
 
-namespace {
-
 /// Makes the updates of a batch those of a transaction.
-class Rebuilder final : public WriteBatch::Handler {
+class TransactionBase::Rebuilder final : public WriteBatch::Handler {
  public:
-  Rebuilder(Transaction* transaction, const DBImpl* engine, bool skip_dropped)
-      : transaction_(transaction), engine_(engine), skip_dropped_(skip_dropped) {}
+  Rebuilder(TransactionBase* transaction, bool skip_dropped)
+      : transaction_(transaction), skip_dropped_(skip_dropped) {}
 
   Status PutCF(uint32_t family, const Slice& key, const Slice& value) override {
     return Add(family, [&](ColumnFamilyHandle* handle) {
@@ -314,22 +309,19 @@ class Rebuilder final : public WriteBatch::Handler {
   template <typename AddUpdate>
   Status Add(uint32_t family, AddUpdate add) {
     std::unique_ptr<ColumnFamilyHandle>& handle = handles_[family];
-    if (handle == nullptr) handle = engine_->key_sequences().FindHandle(family);
+    if (handle == nullptr) handle = transaction_->FindHandle(family);
     if (handle != nullptr) return add(handle.get());
     if (skip_dropped_) return Status::OK();
     return Status::InvalidArgument("there is no column family " + std::to_string(family));
   }
 
-  Transaction* const transaction_;
-  const DBImpl* const engine_;
+  TransactionBase* const transaction_;
   const bool skip_dropped_;
   std::map<uint32_t, std::unique_ptr<ColumnFamilyHandle>> handles_;
 };
 
-}  // namespace
-
 Status TransactionBase::AddBatch(const WriteBatch& batch, bool skip_dropped) {
-  Rebuilder rebuilder(this, engine_, skip_dropped);
+  Rebuilder rebuilder(this, skip_dropped);
   return batch.Iterate(&rebuilder);
 }
 

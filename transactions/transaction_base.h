@@ -12,8 +12,6 @@
 
 namespace nacre {
 
-class DBImpl;
-
 /// The base of transactions of both kinds: the indexed batch, reads through it, save points,
 /// snapshots, and the record of the keys. Derived classes say what it takes to touch a key
 /// (`TryLock`) and how it ends.
@@ -77,9 +75,9 @@ class TransactionBase : public Transaction {
   void UndoGetForUpdate(ColumnFamilyHandle* family, const Slice& key) override;
 
  protected:
-  /// `db`, and `engine` below it, outlive it; neither takes locks nor checks anything.
-  TransactionBase(DB* db, const DBImpl* engine, const WriteOptions& options,
-                  const Comparator* comparator, size_t max_batch_bytes);
+  /// `db` outlives it, and neither takes locks nor checks anything.
+  TransactionBase(DB* db, const WriteOptions& options, const Comparator* comparator,
+                  size_t max_batch_bytes);
 
   /// Does what a key needs before it is written or, with `read_only`, got for update. If it fails
   /// or throws, the key is locked and tracked as before.
@@ -87,6 +85,8 @@ class TransactionBase : public Transaction {
                          bool exclusive, bool do_validate, bool assume_tracked) = 0;
   /// The key is not tracked any more.
   virtual void Unlock(uint32_t family, const Slice& key) = 0;
+  /// That of a family of the database; null if there is none.
+  virtual std::unique_ptr<ColumnFamilyHandle> FindHandle(uint32_t family) const = 0;
 
   /// Serves TryLock. If it throws, nothing has changed.
   void TrackKey(uint32_t family, const Slice& key, SequenceNumber sequence, bool read_only,
@@ -98,7 +98,6 @@ class TransactionBase : public Transaction {
   void Clear();
 
   DB* db() const { return db_; }
-  const DBImpl* engine() const { return engine_; }
   const KeyTracker& tracked() const { return tracked_; }
   const std::shared_ptr<const Snapshot>& shared_snapshot() const { return snapshot_; }
   uint64_t start_nanos() const { return start_nanos_; }
@@ -106,6 +105,7 @@ class TransactionBase : public Transaction {
   std::shared_ptr<const Snapshot> NewSnapshot() const;
 
  private:
+  class Rebuilder;
   struct Counts {
     uint64_t puts = 0;
     uint64_t deletes = 0;
@@ -129,7 +129,6 @@ class TransactionBase : public Transaction {
   Status AddSingleDelete(ColumnFamilyHandle* family, const Slice& key);
 
   DB* const db_;
-  const DBImpl* const engine_;
   WriteOptions write_options_;
   uint64_t start_nanos_;
   WriteBatchWithIndex batch_;

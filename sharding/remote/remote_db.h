@@ -71,6 +71,8 @@ class RemoteDB final : public DB {
                                         ColumnFamilyHandle* family) override;
   /// Null if the member cannot give one.
   const Snapshot* GetSnapshot() override;
+  /// The same, and says why not: `Fenced`, if the shard has moved.
+  Status TakeSnapshot(std::unique_ptr<RemoteSnapshot>* snapshot);
   void ReleaseSnapshot(const Snapshot* snapshot) override;
 
   // ---- remote_db_requests.cc: DatabaseRequest ----
@@ -111,7 +113,6 @@ class RemoteDB final : public DB {
   /// Reads `keys`; without a failure `*exchange` has as many values.
   Status Read(const ReadOptions& options, ColumnFamilyHandle* family, size_t num_keys,
               const Slice* keys, MemberExchange* exchange);
-  Status TakeSnapshot(std::unique_ptr<RemoteSnapshot>* snapshot);
 
   // ---- remote_db_requests.cc ----
   Status Ask(MemberExchange* exchange, Unanswered unanswered = Unanswered::kRetry) const;

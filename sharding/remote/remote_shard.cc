@@ -4,6 +4,7 @@
 
 #include "sharding/remote/member_codec.h"
 #include "sharding/remote/remote_db.h"
+#include "sharding/remote/remote_snapshot.h"
 
 namespace nacre {
 namespace {
@@ -17,6 +18,19 @@ sharding::MemberRequest RequestOf(uint32_t shard, const std::string& batch,
   request.mutable_batch()->set_step(step);
   request.mutable_batch()->set_batch(batch);
   return request;
+}
+
+void AddPart(const WriteOptions& options, const BatchPart& part, Deadline deadline,
+             sharding::BatchRequest* request) {
+  request->set_updates(part.updates.Data());
+  for (const KeyCheck& check : part.checks) {
+    sharding::KeyCheck* const added = request->add_checks();
+    added->set_family(check.family);
+    added->set_key(check.key);
+    added->set_snapshot(static_cast<const RemoteSnapshot*>(check.since)->id());
+  }
+  EncodeOptions(options, request->mutable_flags());
+  request->set_patience_micros(RemoteOwner::PatienceMicros(deadline));
 }
 
 /// Without an answer the shard's owner finds out by itself.
@@ -41,16 +55,21 @@ DB* RemoteShard::db() const { return db_.get(); }
 ColumnFamilyHandle* RemoteShard::Handle(uint32_t family) const { return db_->Handle(family); }
 
 Status RemoteShard::Prepare(const std::string& batch, const WriteOptions& options,
-                            const WriteBatch& part, bool decides, Deadline deadline) {
+                            const BatchPart& part, bool decides, Deadline deadline) {
   auto request = RequestOf(id(), batch, sharding::BatchRequest::PREPARE);
-  sharding::BatchRequest* const body = request.mutable_batch();
-  body->set_updates(part.Data());
-  EncodeOptions(options, body->mutable_flags());
-  body->set_decides(decides);
-  body->set_patience_micros(RemoteOwner::PatienceMicros(deadline));
+  AddPart(options, part, deadline, request.mutable_batch());
+  request.mutable_batch()->set_decides(decides);
   sharding::MemberReply reply;
   // If no answer comes, it may be prepared there all the same: the caller aborts it in any case.
   return owner_->Call(&request, deadline, Unanswered::kRetry, &reply);
+}
+
+Status RemoteShard::WriteAlone(const std::string& batch, const WriteOptions& options,
+                               const BatchPart& part, Deadline deadline) {
+  auto request = RequestOf(id(), batch, sharding::BatchRequest::WRITE_ALONE);
+  AddPart(options, part, deadline, request.mutable_batch());
+  sharding::MemberReply reply;
+  return owner_->Call(&request, deadline, Unanswered::kOpen, &reply);
 }
 
 Status RemoteShard::BeginCommit(const std::string& batch, Deadline deadline) {

@@ -29,8 +29,10 @@ class RemoteShard final : public Shard, private BatchParticipant {
   ShardOwner* owner() const override { return owner_.get(); }
 
  private:
-  Status Prepare(const std::string& batch, const WriteOptions& options, const WriteBatch& part,
+  Status Prepare(const std::string& batch, const WriteOptions& options, const BatchPart& part,
                  bool decides, Deadline deadline) override;
+  Status WriteAlone(const std::string& batch, const WriteOptions& options, const BatchPart& part,
+                    Deadline deadline) override;
   Status BeginCommit(const std::string& batch, Deadline deadline) override;
   Status Decide(const std::string& batch, bool* refused) override;
   Status Commit(const std::string& batch) override;

@@ -85,10 +85,9 @@ Status ShardService::Write(LocalShard* shard, const sharding::WriteRequest& requ
   return status;
 }
 
-Status ShardService::SnapshotOf(Client client, const LocalShard& shard,
-                                const sharding::ReadFlags& flags,
+Status ShardService::SnapshotOf(Client client, const LocalShard& shard, uint64_t id,
                                 std::shared_ptr<ServedSnapshot>* snapshot) const {
-  *snapshot = clients_->Find(client, flags.snapshot());
+  *snapshot = clients_->Find(client, id);
   if (*snapshot != nullptr && (*snapshot)->shard() == &shard) return Status::OK();
   return Status::Aborted("shard " + std::to_string(shard.id()) +
                          " has no such snapshot any more, as it has moved or the connection ended");
@@ -117,7 +116,7 @@ Status ShardService::Read(Client client, LocalShard* shard, const sharding::Read
   };
   if (request.flags().snapshot() == 0) return shard->Read(keys, work, would_wait);
   std::shared_ptr<ServedSnapshot> snapshot;
-  NACRE_RETURN_IF_ERROR(SnapshotOf(client, *shard, request.flags(), &snapshot));
+  NACRE_RETURN_IF_ERROR(SnapshotOf(client, *shard, request.flags().snapshot(), &snapshot));
   options.snapshot = snapshot->get();
   return shard->ReadAt(keys, work);
 }
@@ -125,7 +124,7 @@ Status ShardService::Read(Client client, LocalShard* shard, const sharding::Read
 Status ShardService::Scan(Client client, LocalShard* shard, const sharding::ScanRequest& request,
                           sharding::ScanReply* reply) {
   std::shared_ptr<ServedSnapshot> snapshot;
-  NACRE_RETURN_IF_ERROR(SnapshotOf(client, *shard, request.flags(), &snapshot));
+  NACRE_RETURN_IF_ERROR(SnapshotOf(client, *shard, request.flags().snapshot(), &snapshot));
   ReadOptions options = DecodeOptions(request.flags());
   options.snapshot = snapshot->get();
   const Slice lower(request.lower_bound());

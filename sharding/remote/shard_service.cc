@@ -130,22 +130,37 @@ Status ShardService::RunGate(Client client, const GateRequest& request, MemberRe
 
 // ---- Batches over several shards ----------------------------------------------------------------
 
+Status ShardService::RunPart(Client client, LocalShard* shard, const BatchRequest& request) {
+  const std::string& batch = request.batch();
+  const WriteOptions options = DecodeOptions(request.flags());
+  const Deadline deadline = After(request.patience_micros());
+  BatchPart part{.updates = WriteBatch(request.updates())};
+  std::vector<std::shared_ptr<ServedSnapshot>> held;
+  for (const sharding::KeyCheck& check : request.checks()) {
+    NACRE_RETURN_IF_ERROR(SnapshotOf(client, *shard, check.snapshot(), &held.emplace_back()));
+    part.checks.push_back(
+        {.family = check.family(), .key = check.key(), .since = held.back()->get()});
+  }
+  // If the client ends meanwhile, it is settled.
+  clients_->AddBatch(client, shard->id(), batch);
+  const bool alone = request.step() == BatchRequest::WRITE_ALONE;
+  const Status status =
+      alone ? shard->batches()->WriteAlone(batch, options, part, deadline)
+            : shard->batches()->Prepare(batch, options, part, request.decides(), deadline);
+  if (alone || !status.ok()) clients_->RemoveBatch(client, shard->id(), batch);
+  NACRE_POINT("batch.prepared-elsewhere");
+  return status;
+}
+
 Status ShardService::RunBatch(Client client, LocalShard* shard, const BatchRequest& request,
                               sharding::BatchReply* reply) {
   LocalParticipant* const batches = shard->batches();
   const std::string& batch = request.batch();
   const Deadline deadline = After(request.patience_micros());
   switch (request.step()) {
-    case BatchRequest::PREPARE: {
-      // If the client ends meanwhile, it is settled.
-      clients_->AddBatch(client, shard->id(), batch);
-      const Status status =
-          batches->Prepare(batch, DecodeOptions(request.flags()), WriteBatch(request.updates()),
-                           request.decides(), deadline);
-      if (!status.ok()) clients_->RemoveBatch(client, shard->id(), batch);
-      NACRE_POINT("batch.prepared-elsewhere");
-      return status;
-    }
+    case BatchRequest::PREPARE:
+    case BatchRequest::WRITE_ALONE:
+      return RunPart(client, shard, request);
     case BatchRequest::BEGIN_COMMIT:
       return batches->BeginCommit(batch, deadline);
     case BatchRequest::DECIDE: {

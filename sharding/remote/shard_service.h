@@ -32,6 +32,8 @@ class ShardService {
   Status Run(Client client, const sharding::MemberRequest& request, sharding::MemberReply* reply,
              bool* would_wait);
   Status RunGate(Client client, const sharding::GateRequest& request, sharding::MemberReply* reply);
+  /// Begins the batch, or does all of it.
+  Status RunPart(Client client, LocalShard* shard, const sharding::BatchRequest& request);
   Status RunBatch(Client client, LocalShard* shard, const sharding::BatchRequest& request,
                   sharding::BatchReply* reply);
 
@@ -44,7 +46,7 @@ class ShardService {
   Status TakeSnapshot(Client client, const std::shared_ptr<LocalShard>& shard,
                       sharding::SnapshotReply* reply);
   /// `Aborted` if the client has no such snapshot of the shard.
-  Status SnapshotOf(Client client, const LocalShard& shard, const sharding::ReadFlags& flags,
+  Status SnapshotOf(Client client, const LocalShard& shard, uint64_t id,
                     std::shared_ptr<ServedSnapshot>* snapshot) const;
 
   // ---- shard_database_requests.cc ----

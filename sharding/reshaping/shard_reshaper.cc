@@ -90,6 +90,8 @@ Status ShardReshaper::OpenTargets() {
   for (size_t i = 0; i < targets_.size(); ++i) {
     const size_t index = after_.IndexOf(reshaping_.targets[i]);
     if (index == after_.size()) return Status::Aborted("the shards have changed meanwhile");
+    // A map that could not be saved may have named it before.
+    NACRE_RETURN_IF_ERROR(opener_->ClearTarget(after_, reshaping_.targets[i]));
     NACRE_RETURN_IF_ERROR(DatabaseCopier::OpenTarget(
         sources_.front()->engine(), options,
         ShardMap::DatabaseOf(opener_->name(), reshaping_.targets[i]), families_, &targets_[i]));

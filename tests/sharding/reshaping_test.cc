@@ -98,6 +98,24 @@ TEST_F(ReshapingTest, ByItselfAShardIsSplitInItsMiddle) {
   EXPECT_LT(middle, 6000);
 }
 
+TEST_F(ReshapingTest, WhatAnEarlierAttemptLeftIsGone) {
+  // As after a split whose map could not be saved: the next one has the same ids.
+  ASSERT_NO_FATAL_FAILURE(Open());
+  ASSERT_TRUE(IsOk(db_->Put({}, "z", "z")));
+  Options create = options_;
+  create.create_if_missing = true;
+  std::unique_ptr<DB> left;
+  ASSERT_TRUE(IsOk(DB::Open(create, "keys@1", &left)));
+  ASSERT_TRUE(IsOk(left->Put({}, "b", "of an earlier attempt")));
+  ASSERT_TRUE(IsOk(left->Close()));
+  left.reset();
+  ASSERT_TRUE(IsOk(db_->SplitShard(IdOf(0), "m")));
+  EXPECT_EQ(db_->GetShards()[0].database, "keys@1");
+  EXPECT_EQ(Walk(), "z ");
+  ASSERT_NO_FATAL_FAILURE(Reopen());
+  EXPECT_EQ(Walk(), "z ");
+}
+
 TEST_F(ReshapingTest, MistakesAreNamed) {
   options_.boundaries = {"d", "m"};
   ASSERT_NO_FATAL_FAILURE(Open());

@@ -1,5 +1,6 @@
-// Goal: optimistic transactions behave as RocksDB's: what others have written since it was tracked
-// makes Commit answer Busy, wherever the entries that tell lie by then, and nothing else does.
+// Goal: optimistic transactions behave as RocksDB's, over a database and over the shards of a
+// keyspace: what others have written since it was tracked makes Commit answer Busy, wherever the
+// entries that tell lie by then, and nothing else does.
 // Method: two parties in one thread, in every order that matters; flushes and compactions in
 // between take the entries out of memory and drop tombstones.
 
@@ -11,18 +12,28 @@
 #include <vector>
 
 #include "nacre/utilities/optimistic_transaction_db.h"
+#include "nacre/utilities/sharded_db.h"
 #include "tests/support/status_assert.h"
 #include "tests/support/test_db.h"
 
 namespace nacre {
 namespace {
 
-class OptimisticTransactionTest : public testing::Test {
+enum class Below : uint8_t { kDatabase, kKeyspace };
+
+class OptimisticTransactionTest : public testing::TestWithParam<Below> {
  protected:
   void SetUp() override {
     pool_ = OpenTestPool();
     ASSERT_NE(pool_, nullptr);
-    ASSERT_TRUE(IsOk(OptimisticTransactionDB::Open(SmallTableOptions(pool_), "optimistic", &db_)));
+    if (GetParam() == Below::kDatabase) {
+      ASSERT_TRUE(
+          IsOk(OptimisticTransactionDB::Open(SmallTableOptions(pool_), "optimistic", &db_)));
+    } else {
+      ShardedOptions options(SmallTableOptions(pool_));
+      options.boundaries = {"b", "k", "m", "mine5"};
+      ASSERT_TRUE(IsOk(OptimisticTransactionDB::Open(options, "optimistic", &db_)));
+    }
     ASSERT_TRUE(IsOk(db_->Put(NoLog(), "k", "old")));
   }
   std::unique_ptr<Transaction> Begin(bool set_snapshot = false) {
@@ -43,7 +54,7 @@ class OptimisticTransactionTest : public testing::Test {
   std::unique_ptr<OptimisticTransactionDB> db_;
 };
 
-TEST_F(OptimisticTransactionTest, NothingIsSeenBeforeTheCommit) {
+TEST_P(OptimisticTransactionTest, NothingIsSeenBeforeTheCommit) {
   const std::unique_ptr<Transaction> transaction = Begin();
   ASSERT_TRUE(IsOk(transaction->Put("k", "new")));
   ASSERT_TRUE(IsOk(transaction->Put("l", "new")));
@@ -58,7 +69,7 @@ TEST_F(OptimisticTransactionTest, NothingIsSeenBeforeTheCommit) {
   EXPECT_EQ(Get("l"), "new");
 }
 
-TEST_F(OptimisticTransactionTest, RolledBackTransactionsLeaveNothing) {
+TEST_P(OptimisticTransactionTest, RolledBackTransactionsLeaveNothing) {
   const std::unique_ptr<Transaction> transaction = Begin();
   ASSERT_TRUE(IsOk(transaction->Put("k", "new")));
   ASSERT_TRUE(IsOk(transaction->Rollback()));
@@ -66,7 +77,7 @@ TEST_F(OptimisticTransactionTest, RolledBackTransactionsLeaveNothing) {
   EXPECT_EQ(Get("k"), "old");
 }
 
-TEST_F(OptimisticTransactionTest, WritesOfOthersAreConflicts) {
+TEST_P(OptimisticTransactionTest, WritesOfOthersAreConflicts) {
   const std::vector<std::pair<const char*, std::function<Status()>>> writes = {
       {"put", [this] { return db_->Put(NoLog(), "k", "other"); }},
       {"delete", [this] { return db_->Delete(NoLog(), "k"); }},
@@ -104,7 +115,7 @@ TEST_F(OptimisticTransactionTest, WritesOfOthersAreConflicts) {
   }
 }
 
-TEST_F(OptimisticTransactionTest, WhatIsNotTrackedIsNoConflict) {
+TEST_P(OptimisticTransactionTest, WhatIsNotTrackedIsNoConflict) {
   const std::unique_ptr<Transaction> transaction = Begin();
   std::string value;
   ASSERT_TRUE(IsOk(transaction->Get({}, "k", &value)));
@@ -116,7 +127,7 @@ TEST_F(OptimisticTransactionTest, WhatIsNotTrackedIsNoConflict) {
   EXPECT_EQ(Get("l"), "mine");
 }
 
-TEST_F(OptimisticTransactionTest, ASnapshotCountsFromWhenItWasTaken) {
+TEST_P(OptimisticTransactionTest, ASnapshotCountsFromWhenItWasTaken) {
   std::unique_ptr<Transaction> transaction = Begin(/*set_snapshot=*/true);
   ASSERT_TRUE(IsOk(db_->Put(NoLog(), "k", "other")));
   ASSERT_TRUE(IsOk(transaction->Put("k", "new")));
@@ -136,7 +147,7 @@ TEST_F(OptimisticTransactionTest, ASnapshotCountsFromWhenItWasTaken) {
   EXPECT_TRUE(IsOk(transaction->Commit()));
 }
 
-TEST_F(OptimisticTransactionTest, ConflictsAreFoundInTablesToo) {
+TEST_P(OptimisticTransactionTest, ConflictsAreFoundInTablesToo) {
   for (const bool deleted : {false, true}) {
     for (const bool compacted : {false, true}) {
       SCOPED_TRACE(std::string(deleted ? "deleted" : "put") + (compacted ? ", compacted" : ""));
@@ -156,7 +167,7 @@ TEST_F(OptimisticTransactionTest, ConflictsAreFoundInTablesToo) {
   }
 }
 
-TEST_F(OptimisticTransactionTest, FlushesAreNoConflicts) {
+TEST_P(OptimisticTransactionTest, FlushesAreNoConflicts) {
   for (const bool set_snapshot : {false, true}) {
     const std::unique_ptr<Transaction> transaction = Begin(set_snapshot);
     std::string value;
@@ -170,7 +181,7 @@ TEST_F(OptimisticTransactionTest, FlushesAreNoConflicts) {
   EXPECT_EQ(Get("k"), "olderer");
 }
 
-TEST_F(OptimisticTransactionTest, ManyTrackedKeysUnderWritesOfOthers) {
+TEST_P(OptimisticTransactionTest, ManyTrackedKeysUnderWritesOfOthers) {
   const std::unique_ptr<Transaction> transaction = Begin();
   for (int i = 0; i < 100; ++i) {
     ASSERT_TRUE(IsOk(db_->Put(NoLog(), "other" + std::to_string(i), "v")));
@@ -180,7 +191,7 @@ TEST_F(OptimisticTransactionTest, ManyTrackedKeysUnderWritesOfOthers) {
   EXPECT_EQ(Get("mine99"), "v");
 }
 
-TEST_F(OptimisticTransactionTest, SavePointsAndUndoneReads) {
+TEST_P(OptimisticTransactionTest, SavePointsAndUndoneReads) {
   const std::unique_ptr<Transaction> transaction = Begin();
   EXPECT_TRUE(transaction->RollbackToSavePoint().IsNotFound());
   ASSERT_TRUE(IsOk(transaction->Put("a", "1")));
@@ -200,7 +211,7 @@ TEST_F(OptimisticTransactionTest, SavePointsAndUndoneReads) {
   EXPECT_EQ(Get("k"), "other");
 }
 
-TEST_F(OptimisticTransactionTest, IteratorsSeeTheTransaction) {
+TEST_P(OptimisticTransactionTest, IteratorsSeeTheTransaction) {
   const std::unique_ptr<Transaction> transaction = Begin();
   ASSERT_TRUE(IsOk(transaction->Put("a", "new")));
   ASSERT_TRUE(IsOk(transaction->Delete("k")));
@@ -217,7 +228,7 @@ TEST_F(OptimisticTransactionTest, IteratorsSeeTheTransaction) {
   EXPECT_EQ(Get("b"), "not indexed");
 }
 
-TEST_F(OptimisticTransactionTest, ABatchAsATransaction) {
+TEST_P(OptimisticTransactionTest, ABatchAsATransaction) {
   WriteBatch batch;
   ASSERT_TRUE(IsOk(batch.Put("a", "1")));
   ASSERT_TRUE(IsOk(batch.Delete("k")));
@@ -230,7 +241,7 @@ TEST_F(OptimisticTransactionTest, ABatchAsATransaction) {
   EXPECT_TRUE(db_->Get({}, "k", &value).IsNotFound());
 }
 
-TEST_F(OptimisticTransactionTest, AKeyOfAnotherFamilyIsAnotherKey) {
+TEST_P(OptimisticTransactionTest, AKeyOfAnotherFamilyIsAnotherKey) {
   ColumnFamilyHandle* family = nullptr;
   ASSERT_TRUE(IsOk(db_->CreateColumnFamily({}, "family", &family)));
   ASSERT_TRUE(IsOk(db_->Put(NoLog(), family, "k", "of family")));
@@ -250,7 +261,7 @@ TEST_F(OptimisticTransactionTest, AKeyOfAnotherFamilyIsAnotherKey) {
   ASSERT_TRUE(IsOk(db_->DestroyColumnFamilyHandle(family)));
 }
 
-TEST_F(OptimisticTransactionTest, WhatIsNotThere) {
+TEST_P(OptimisticTransactionTest, WhatIsNotThere) {
   const std::unique_ptr<Transaction> transaction = Begin();
   EXPECT_TRUE(IsFailure(transaction->Prepare(), Status::Code::kNotSupported));
   EXPECT_TRUE(IsFailure(transaction->SetName("n"), Status::Code::kNotSupported));
@@ -258,6 +269,72 @@ TEST_F(OptimisticTransactionTest, WhatIsNotThere) {
   WriteBatch batch;
   ASSERT_TRUE(IsOk(batch.DeleteRange("a", "b")));
   EXPECT_TRUE(IsFailure(db_->Write(NoLog(), &batch), Status::Code::kNotSupported, "DeleteRange"));
+}
+
+INSTANTIATE_TEST_SUITE_P(Over, OptimisticTransactionTest,
+                         testing::Values(Below::kDatabase, Below::kKeyspace),
+                         [](const testing::TestParamInfo<Below>& below) {
+                           return below.param == Below::kDatabase ? "Database" : "Keyspace";
+                         });
+
+// ---- Of keyspaces alone -------------------------------------------------------------------------
+
+class ShardedTransactionTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    ShardedOptions options(SmallTableOptions(OpenTestPool()));
+    options.boundaries = {"m"};
+    ASSERT_TRUE(IsOk(OptimisticTransactionDB::Open(options, "keys", &db_)));
+    keyspace_ = static_cast<ShardedDB*>(db_->GetBaseDB());
+    ASSERT_TRUE(IsOk(db_->Put({}, "a", "1")));
+    ASSERT_TRUE(IsOk(db_->Put({}, "z", "1")));
+  }
+  Status ReadBoth(Transaction* transaction) {
+    std::string value;
+    NACRE_RETURN_IF_ERROR(transaction->GetForUpdate({}, "a", &value));
+    return transaction->GetForUpdate({}, "z", &value);
+  }
+
+  std::unique_ptr<OptimisticTransactionDB> db_;
+  ShardedDB* keyspace_ = nullptr;
+};
+
+TEST_F(ShardedTransactionTest, WhatIsOnlyReadIsCheckedInItsShardToo) {
+  for (const bool writes : {false, true}) {
+    for (const char* const changed : {"", "a", "z"}) {
+      SCOPED_TRACE(std::string(writes ? "writes, changed: " : "reads, changed: ") + changed);
+      const std::unique_ptr<Transaction> transaction = db_->BeginTransaction({});
+      ASSERT_TRUE(IsOk(ReadBoth(transaction.get())));
+      if (writes) {
+        ASSERT_TRUE(IsOk(transaction->Put("zz", "new")));
+      }
+      if (*changed != 0) {
+        ASSERT_TRUE(IsOk(db_->Put({}, changed, "other")));
+      }
+      const Status status = transaction->Commit();
+      EXPECT_TRUE(*changed == 0 ? IsOk(status) : IsFailure(status, Status::Code::kBusy));
+      // Nothing holds the keys any more.
+      ASSERT_TRUE(IsOk(db_->Put({}, "a", "1")));
+      ASSERT_TRUE(IsOk(db_->Put({}, "z", "1")));
+    }
+  }
+}
+
+TEST_F(ShardedTransactionTest, AShardThatWasSplitCountsAsWritten) {
+  const std::unique_ptr<Transaction> transaction = db_->BeginTransaction({});
+  ASSERT_TRUE(IsOk(ReadBoth(transaction.get())));
+  ASSERT_TRUE(IsOk(transaction->Put("b", "new")));
+  ASSERT_TRUE(IsOk(keyspace_->SplitShard(keyspace_->GetShards()[1].id, "x")));
+  EXPECT_TRUE(IsFailure(transaction->Commit(), Status::Code::kBusy, "has moved"));
+  ASSERT_TRUE(IsOk(transaction->Rollback()));
+  // It begins anew.
+  ASSERT_TRUE(IsOk(ReadBoth(transaction.get())));
+  ASSERT_TRUE(IsOk(transaction->Put("b", "new")));
+  ASSERT_TRUE(IsOk(transaction->Put("z", "new")));
+  ASSERT_TRUE(IsOk(transaction->Commit()));
+  std::string value;
+  ASSERT_TRUE(IsOk(db_->Get({}, "z", &value)));
+  EXPECT_EQ(value, "new");
 }
 
 }  // namespace

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "nacre/utilities/optimistic_transaction_db.h"
+#include "nacre/utilities/sharded_db.h"
 #include "nacre/utilities/transaction_db.h"
 #include "tests/support/scale.h"
 #include "tests/support/seed.h"
@@ -25,7 +26,7 @@
 namespace nacre {
 namespace {
 
-enum class Kind : uint8_t { kOptimistic, kPessimistic, kDetecting };
+enum class Kind : uint8_t { kOptimistic, kOptimisticSharded, kPessimistic, kDetecting };
 
 class TransactionThreadsTest : public testing::TestWithParam<Kind> {
  protected:
@@ -41,6 +42,11 @@ class TransactionThreadsTest : public testing::TestWithParam<Kind> {
       OptimisticTransactionDBOptions db_options;
       db_options.occ_lock_buckets = 8;  // Keys share them.
       ASSERT_TRUE(IsOk(OptimisticTransactionDB::Open(options, db_options, "db", &optimistic_)));
+      db_ = optimistic_.get();
+    } else if (GetParam() == Kind::kOptimisticSharded) {
+      ShardedOptions sharded(options);
+      sharded.boundaries = {"account3", "account6", "twin2"};
+      ASSERT_TRUE(IsOk(OptimisticTransactionDB::Open(sharded, "db", &optimistic_)));
       db_ = optimistic_.get();
     } else {
       TransactionDBOptions db_options;
@@ -173,13 +179,24 @@ TEST_P(TransactionThreadsTest, NothingIsLostAndNothingIsSeenInHalf) {
   EXPECT_GT(commits.load(), 0U);
 }
 
+std::string NameOf(const testing::TestParamInfo<Kind>& kind) {
+  switch (kind.param) {
+    case Kind::kOptimistic:
+      return "Optimistic";
+    case Kind::kOptimisticSharded:
+      return "OptimisticSharded";
+    case Kind::kPessimistic:
+      return "Pessimistic";
+    case Kind::kDetecting:
+      return "Detecting";
+  }
+  return "";
+}
+
 INSTANTIATE_TEST_SUITE_P(All, TransactionThreadsTest,
-                         testing::Values(Kind::kOptimistic, Kind::kPessimistic, Kind::kDetecting),
-                         [](const testing::TestParamInfo<Kind>& kind) {
-                           return kind.param == Kind::kOptimistic    ? "Optimistic"
-                                  : kind.param == Kind::kPessimistic ? "Pessimistic"
-                                                                     : "Detecting";
-                         });
+                         testing::Values(Kind::kOptimistic, Kind::kOptimisticSharded,
+                                         Kind::kPessimistic, Kind::kDetecting),
+                         NameOf);
 
 }  // namespace
 }  // namespace nacre

@@ -14,6 +14,8 @@
 
 namespace nacre {
 
+struct ShardedOptions;
+
 struct OptimisticTransactionOptions {
   /// As if SetSnapshot was called at once.
   bool set_snapshot = false;
@@ -38,6 +40,12 @@ struct OptimisticTransactionDBOptions {
 ///
 /// Ranges have no bucket: `DeleteRange` is `NotSupported`, alone and in batches, as in RocksDB.
 ///
+/// Over a keyspace (ShardedDB) the owner of each shard compares the keys when it prepares its part
+/// of the commit, and nothing else writes them until that has ended, whichever process it is in;
+/// only ranges that are deleted there are not noticed. A commit answers `Busy`, too, if a shard
+/// of its keys was moved, split or merged since they were tracked. In a shard of another member,
+/// each key that is tracked first costs a request.
+///
 /// Thread safety: as DB.
 class OptimisticTransactionDB : public StackableDB {
  public:
@@ -48,6 +56,14 @@ class OptimisticTransactionDB : public StackableDB {
                      const std::string& name, std::unique_ptr<OptimisticTransactionDB>* db);
   static Status Open(const DBOptions& options, const OptimisticTransactionDBOptions& db_options,
                      const std::string& name, const std::vector<ColumnFamilyDescriptor>& families,
+                     std::vector<ColumnFamilyHandle*>* handles,
+                     std::unique_ptr<OptimisticTransactionDB>* db);
+
+  /// Over a keyspace, as ShardedDB::Open. It has no buckets.
+  static Status Open(const ShardedOptions& options, const std::string& name,
+                     std::unique_ptr<OptimisticTransactionDB>* db);
+  static Status Open(const ShardedOptions& options, const std::string& name,
+                     const std::vector<ColumnFamilyDescriptor>& families,
                      std::vector<ColumnFamilyHandle*>* handles,
                      std::unique_ptr<OptimisticTransactionDB>* db);
 

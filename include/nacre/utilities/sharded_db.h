@@ -75,7 +75,8 @@ struct ShardMember {
 ///   - Properties that are numbers are sums over the shards; those that are texts have a part for
 ///     each. Numbers of the pool and of its nodes are answered once. "nacre.shards" is how many
 ///     there are.
-///   - `NewAsyncDB` and `TryCatchUpWithPrimary` are `NotSupported`; so are transactions over it.
+///   - `NewAsyncDB` and `TryCatchUpWithPrimary` are `NotSupported`. Transactions over it are
+///     optimistic ones (`OptimisticTransactionDB`).
 ///   - `Options::db_write_buffer_size` is that of all shards together.
 ///
 /// Thread safety: as DB.

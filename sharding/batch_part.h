@@ -1,0 +1,29 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "nacre/db.h"
+#include "nacre/write_batch.h"
+
+namespace nacre {
+
+/// A key that a transaction has read, or writes. Nothing may have written it since a snapshot of
+/// its shard.
+struct KeyCheck {
+  uint32_t family = 0;
+  std::string key;
+  /// Of the shard's database (Shard::db). Its holder keeps it.
+  const Snapshot* since = nullptr;
+};
+
+/// What of a batch belongs to one shard. Its families have their ids in the keyspace.
+struct BatchPart {
+  size_t shard = 0;
+  WriteBatch updates{};
+  std::vector<KeyCheck> checks{};
+};
+
+}  // namespace nacre
