@@ -15,7 +15,7 @@ namespace nacre {
 struct KeyCheck {
   uint32_t family = 0;
   std::string key;
-  /// Of the shard's database (Shard::db). Its holder keeps it.
+  /// It is the shard's database that has it (Shard::db), and it outlives this.
   const Snapshot* since = nullptr;
 };
 

@@ -10,7 +10,7 @@ namespace nacre {
 /// A state of one shard that stays readable.
 struct ShardState {
   std::shared_ptr<Shard> shard{};
-  std::shared_ptr<const Snapshot> snapshot{};  ///< Of `shard->db()`.
+  std::shared_ptr<const Snapshot> snapshot{};  ///< One that `shard->db()` has.
 
   /// Whether the shard is still that of `now`, so that the snapshot can be there. A later view may
   /// have another object for what another member serves, which finds out itself.

@@ -132,6 +132,8 @@ constexpr CaseOfBug kCases[] = {
      "SlowReadCaseTest.WhatArrivesLateIsStoredWhereNothingElseIs"},
     {"read.memory-of-a-late-read-given-back",
      "SlowReadCaseTest.WhatArrivesLateIsStoredWhereNothingElseIs"},
+    {"batch.checks-are-left-out",
+     "KeyspaceCaseTest.AllMembersReadAndWriteAllShardsWhileTheseMove"},
     {"batch.committed-while-a-snapshot-is-taken",
      "ShardedCaseTest.BatchesOverShardsAreWholeWheneverTheOwnerDies"},
     {"batch.decided-is-dropped", "ShardedCaseTest.BatchesOverShardsAreWholeWheneverTheOwnerDies"},

@@ -34,6 +34,7 @@ SharedKeyspace::SharedKeyspace(Scheduler* scheduler, Case* c, size_t shards, siz
       store_(scheduler),
       groups_(groups),
       plain_(groups),
+      counted_(groups),
       appended_(groups) {
   RegisterCoordinator("sim", [this](const std::string&, std::shared_ptr<Coordinator>* coordinator) {
     *coordinator = store_.Connect();
@@ -55,12 +56,13 @@ SharedKeyspace::Member* SharedKeyspace::Join(bool serves) {
     for (size_t shard = 1; shard < shards_; ++shard)
       options.boundaries.emplace_back(1, static_cast<char>('a' + shard));
     case_->Await("opening", [&] {
-      const Status status = ShardedDB::Open(options, "keys", &member->db);
+      const Status status = OptimisticTransactionDB::Open(options, "keys", &member->transactions);
       case_->Expect(status.ok() || status.IsTimedOut() || status.IsUnavailable() ||
                         status.IsBusy() || status.IsFenced(),
                     "opening: " + status.ToString());
       return status.ok();
     });
+    member->db = static_cast<ShardedDB*>(member->transactions->GetBaseDB());
   });
   member->serves = serves;
   member->open = true;
@@ -124,7 +126,7 @@ void SharedKeyspace::Close(Member* member) {
   case_->Await("the threads", [member] { return member->running == 0; });
   case_->In(member->process, [&] {
     case_->Expect(member->db->Close());
-    member->db.reset();
+    member->transactions.reset();
   });
 }
 
@@ -167,7 +169,7 @@ void SharedKeyspace::Write(Member* member) {
     const bool plain = scheduler_->OneIn(2);
     const size_t index = scheduler_->Uniform(groups_.size());
     if (scheduler_->OneIn(4)) {
-      Append(member, index);
+      scheduler_->OneIn(2) ? Append(member, index) : Count(member, index);
       continue;
     }
     Known* const known = &(plain ? plain_ : groups_)[index];
@@ -209,6 +211,35 @@ void SharedKeyspace::Append(Member* member, size_t list) {
   if (status.ok()) appended_[list].insert(number);
 }
 
+void SharedKeyspace::Count(Member* member, size_t counter) {
+  const std::unique_ptr<Transaction> transaction = member->transactions->BeginTransaction({});
+  uint64_t seen[2] = {};
+  for (size_t part = 0; part < 2; ++part) {
+    std::string value;
+    const Status status = transaction->GetForUpdate({}, CounterKey(counter, part), &value);
+    CheckRead(member, status, /*at_snapshot=*/false);
+    if (!status.ok() && !status.IsNotFound()) return;
+    seen[part] = NumberOf(value);
+  }
+  for (size_t part = 0; part < 2; ++part) {
+    const Status status =
+        transaction->Put(CounterKey(counter, part), std::to_string(seen[part] + 1));
+    CheckRead(member, status, /*at_snapshot=*/false);
+    if (!status.ok()) return;
+  }
+  Counted* const counted = &counted_[counter];
+  ++counted->open;
+  const Status status = transaction->Commit();
+  case_->Expect(status.ok() || status.IsBusy() || MayHaveBeenDone(status),
+                "a transaction: " + status.ToString());
+  if (!status.ok() && !status.IsBusy()) return;
+  --counted->open;
+  if (!status.ok()) return;
+  ++counted->acknowledged;
+  case_->Expect(seen[0] == seen[1],
+                fmt::format("a transaction took place that has read {} and {}", seen[0], seen[1]));
+}
+
 // ---- Reading ------------------------------------------------------------------------------------
 
 void SharedKeyspace::CheckRead(Member* member, const Status& status, bool at_snapshot) {
@@ -230,7 +261,7 @@ bool SharedKeyspace::ReadKey(Member* member, const ReadOptions& options, const s
 
 bool SharedKeyspace::ReadWhole(Member* member, size_t group, uint64_t* number) {
   std::vector<uint64_t> seen;
-  const Status status = ReadGroup(scheduler_, member->db.get(), group, shards_, &seen);
+  const Status status = ReadGroup(scheduler_, member->db, group, shards_, &seen);
   CheckRead(member, status, /*at_snapshot=*/true);
   if (!status.ok()) return false;
   const std::string difference = DifferenceIn(group, seen);
@@ -289,11 +320,26 @@ void SharedKeyspace::CheckList(Member* member, size_t list) {
   }
 }
 
+void SharedKeyspace::CheckCounter(Member* member, size_t counter) {
+  uint64_t numbers[2] = {};
+  for (size_t part = 0; part < 2; ++part) {
+    case_->Await("a read of a counter",
+                 [&] { return ReadKey(member, {}, CounterKey(counter, part), &numbers[part]); });
+  }
+  const Counted& known = counted_[counter];
+  case_->Expect(numbers[0] == numbers[1] && numbers[0] >= known.acknowledged &&
+                    numbers[0] <= known.acknowledged + known.open,
+                fmt::format("counter {} is at {} and {}, though it was counted {} times, and {} "
+                            "more may have been",
+                            counter, numbers[0], numbers[1], known.acknowledged, known.open));
+}
+
 void SharedKeyspace::Check() {
   for (Member* const member : Open()) {
     case_->In(member->process, [&] {
       for (size_t group = 0; group < groups_.size(); ++group) {
         CheckList(member, group);
+        CheckCounter(member, group);
         uint64_t number = 0;
         case_->Await("a whole read", [&] { return ReadWhole(member, group, &number); });
         const Known& known = groups_[group];

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "nacre/utilities/optimistic_transaction_db.h"
 #include "nacre/utilities/sharded_db.h"
 #include "tests/support/sim/sim_case.h"
 #include "tests/support/sim/sim_coordinator.h"
@@ -21,6 +22,8 @@ namespace nacre::sim {
 ///     time writes a group, in a batch, so that its numbers only grow.
 ///   - A plain key has one writer at a time, too.
 ///   - To a list, which is a key of merges, each number is appended once.
+///   - A counter is a key of each of two shards, which always have the same number. Transactions of
+///     all members count it up at once.
 ///
 /// Lives until the simulation's process ends.
 class SharedKeyspace {
@@ -28,11 +31,12 @@ class SharedKeyspace {
   struct Member {
     ProcessId process = 0;
     std::string name;
-    std::unique_ptr<ShardedDB> db;
-    bool serves = false;  ///< It owns shards, too.
-    bool open = false;    ///< It has the keyspace open, and lives.
-    bool faulty = false;  ///< What it does may fail: it was frozen, or is cut off.
-    int running = 0;      ///< Its threads.
+    std::unique_ptr<OptimisticTransactionDB> transactions;
+    ShardedDB* db = nullptr;  ///< What is below it.
+    bool serves = false;      ///< It owns shards, too.
+    bool open = false;        ///< It has the keyspace open, and lives.
+    bool faulty = false;      ///< What it does may fail: it was frozen, or is cut off.
+    int running = 0;          ///< Its threads.
   };
 
   SharedKeyspace(Scheduler* scheduler, Case* c, size_t shards, size_t groups);
@@ -78,7 +82,15 @@ class SharedKeyspace {
     std::set<uint64_t> open{};
   };
 
+  /// What is known of a counter.
+  struct Counted {
+    uint64_t acknowledged = 0;  ///< Transactions that were.
+    uint64_t open = 0;          ///< Those that may have taken place, or may yet.
+  };
+
   void Write(Member* member);
+  void Count(Member* member, size_t counter);
+  void CheckCounter(Member* member, size_t counter);
   void Append(Member* member, size_t list);
   void CheckList(Member* member, size_t list);
   void WriteGroup(Member* member, Known* known, size_t group);
@@ -89,6 +101,9 @@ class SharedKeyspace {
   std::string PlainKey(size_t key) const { return KeyOfGroup(groups_.size() + key, key % shards_); }
   std::string ListKey(size_t list) const {
     return KeyOfGroup(2 * groups_.size() + list, (list + 1) % shards_);
+  }
+  std::string CounterKey(size_t counter, size_t part) const {
+    return KeyOfGroup(3 * groups_.size() + counter, (counter + part) % shards_);
   }
   bool ReadKey(Member* member, const ReadOptions& options, const std::string& key,
                uint64_t* number);
@@ -101,6 +116,7 @@ class SharedKeyspace {
   std::vector<std::unique_ptr<Member>> members_;
   std::vector<Known> groups_;
   std::vector<Known> plain_;
+  std::vector<Counted> counted_;
   std::vector<std::set<uint64_t>> appended_;  ///< What was acknowledged, by list.
   uint64_t last_appended_ = 0;
   bool rests_ = false;
