@@ -19,8 +19,14 @@
 namespace nacre {
 namespace {
 
-/// Raises `*latest` to the sequence of the newest entry of `key` in the table.
+/// Raises `*latest` to the sequence of the newest entry of `key` in the table, or of the newest
+/// range tombstone there that covers it.
 Status LookIntoTable(const TableHandle& table, const Slice& key, SequenceNumber* latest) {
+  if (table.meta().has_range_deletions()) {
+    NACRE_RETURN_IF_ERROR(table.reader().LoadRangeTombstones());
+    const RangeTombstones& tombstones = *table.reader().range_tombstones();
+    *latest = std::max(*latest, tombstones.Covering(key, kMaxSequenceNumber));
+  }
   const std::unique_ptr<InternalIterator> entries = table.reader().NewIterator({});
   std::string target;
   AppendInternalKey(&target, key, PackTag(kMaxSequenceNumber, kValueTypeForSeek));
@@ -87,13 +93,16 @@ Status KeySequences::Latest(uint32_t family, const Slice& key, SequenceNumber kn
   const ReadView& view = *of->view();
   const uint64_t hash = Hash64(key);
   for (const auto& memtable : view.memtables) {
+    if (const auto* runs = memtable->range_tombstones(); runs != nullptr) {
+      *sequence = runs->Covering(key, kMaxSequenceNumber);
+    }
     Slice value;
     SequenceNumber found = 0;
     if (memtable->Get(key, hash, kMaxSequenceNumber, &value, &found) !=
         MemTable::LookupResult::kAbsent) {
-      *sequence = found;  // What lies deeper is older.
-      return Status::OK();
+      *sequence = std::max(*sequence, found);
     }
+    if (*sequence > 0) return Status::OK();  // What lies deeper is older.
   }
   const Version& version = *view.version;
   const TableList& level0 = version.level0();
@@ -105,9 +114,8 @@ Status KeySequences::Latest(uint32_t family, const Slice& key, SequenceNumber kn
     NACRE_RETURN_IF_ERROR(LookIntoTable(*level0[i], key, sequence));
   }
   for (int level = 1; level < version.depth() && *sequence <= known; ++level) {
-    const TableHandle* table = version.sorted_level(level).Find(key);
-    if (table != nullptr && may_tell(*table)) {
-      NACRE_RETURN_IF_ERROR(LookIntoTable(*table, key, sequence));
+    for (const auto& table : version.sorted_level(level).FindAll(key)) {
+      if (may_tell(*table)) NACRE_RETURN_IF_ERROR(LookIntoTable(*table, key, sequence));
     }
   }
   return Status::OK();

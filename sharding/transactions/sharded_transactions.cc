@@ -11,13 +11,13 @@
 #include "sharding/sharded_db_impl.h"
 #include "sharding/shared_batch.h"
 #include "sharding/transactions/sharded_checks.h"
-#include "table/format/write_batch_format.h"
 #include "transactions/optimistic_transaction.h"
 #include "util/exceptions.h"
 
 namespace nacre {
 namespace {
 
+/// Plain writes wait for a transaction that is being committed where its owner holds its keys.
 class ShardedTransactionDB final : public OptimisticTransactionDB {
  public:
   explicit ShardedTransactionDB(std::unique_ptr<ShardedDB> db)
@@ -28,23 +28,6 @@ class ShardedTransactionDB final : public OptimisticTransactionDB {
     return std::make_unique<OptimisticTransaction>(
         db_.get(), std::make_unique<ShardedChecks>(impl_), write_options, options,
         impl_->comparator(), next_id_.fetch_add(1, std::memory_order_relaxed));
-  }
-
-  // Plain writes wait for a transaction that is being committed where its owner holds its keys.
-  using OptimisticTransactionDB::DeleteRange;
-  Status DeleteRange(const WriteOptions& /*options*/, ColumnFamilyHandle* /*family*/,
-                     const Slice& /*begin*/, const Slice& /*end*/) override {
-    return Status::NotSupported("DeleteRange in an OptimisticTransactionDB");
-  }
-  Status Write(const WriteOptions& options, WriteBatch* updates) override {
-    if (updates == nullptr) return db_->Write(options, updates);
-    bool ranges = false;
-    NACRE_RETURN_IF_ERROR(
-        ForEachUpdate(updates->Data(), [&](ValueType type, uint32_t, const Slice&, const Slice&) {
-          ranges |= type == ValueType::kRangeDeletion;
-        }));
-    if (ranges) return Status::NotSupported("DeleteRange in an OptimisticTransactionDB");
-    return db_->Write(options, updates);
   }
 
  private:

@@ -41,10 +41,10 @@ struct OptimisticTransactionDBOptions {
 /// Ranges have no bucket: `DeleteRange` is `NotSupported`, alone and in batches, as in RocksDB.
 ///
 /// Over a keyspace (ShardedDB) the owner of each shard compares the keys when it prepares its part
-/// of the commit, and nothing else writes them until that has ended, whichever process it is in;
-/// only ranges that are deleted there are not noticed. A commit answers `Busy`, too, if a shard
-/// of its keys was moved, split or merged since they were tracked. In a shard of another member,
-/// each key that is tracked first costs a request.
+/// of the commit, and nothing else writes them until that has ended, whichever process it is in:
+/// ranges may be deleted, too. A commit answers `Busy` as well if a shard of its keys was moved,
+/// split or merged since they were tracked. In a shard of another member, each key that is tracked
+/// first costs a request.
 ///
 /// Thread safety: as DB.
 class OptimisticTransactionDB : public StackableDB {
