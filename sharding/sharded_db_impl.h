@@ -20,8 +20,6 @@
 #include "sharding/sharded_family.h"
 #include "sharding/sharded_snapshot.h"
 #include "sharding/sharded_view.h"
-#include "sharding/transactions/shard_state.h"
-#include "table/format/internal_key.h"
 #include "util/clock.h"
 #include "util/mutex.h"
 
@@ -131,27 +129,9 @@ class ShardedDBImpl final : public ShardedDB {
   Status DrainMember(int64_t member, bool drain) override;
   Status PauseMoves(bool pause) override;
 
-  // ---- transactions/sharded_transactions.cc ----
-  struct CheckedKey {
-    uint32_t family;
-    std::string key;
-    SequenceNumber sequence;  ///< That of the state which it is compared with.
-  };
-  /// The state of the shard of `key`, in an application's snapshot.
-  static ShardState StateIn(const std::shared_ptr<const Snapshot>& snapshot, const Slice& key);
-  /// Its latest state. If there are `at_most` of the shard among `known`, that is the last of them.
-  Status TakeStateOf(ColumnFamilyHandle* family, const Slice& key,
-                     const std::vector<ShardState>& known, size_t at_most, ShardState* state);
-  /// Writes `updates`, if no other has written one of the keys since the state among `states` that
-  /// it is compared with; else `Busy`.
-  Status WriteChecked(const WriteOptions& options, const std::vector<CheckedKey>& keys,
-                      const std::vector<ShardState>& states, WriteBatch* updates);
-  const Comparator* comparator() const { return opener_->options().comparator; }
-  std::unique_ptr<ColumnFamilyHandle> FindHandle(uint32_t family) {
-    return families_.NewHandle(family);
-  }
-
  private:
+  friend class ShardedChecks;
+
   ShardedDBImpl(const ShardedOptions& options, std::string name,
                 const std::vector<ColumnFamilyDescriptor>& families);
 
@@ -194,7 +174,6 @@ class ShardedDBImpl final : public ShardedDB {
   /// A batch that is not one shard's.
   Status WriteDivided(const ShardedView& view, const WriteOptions& options,
                       const WriteBatch& updates);
-  static Status WriteIn(Shard* shard, const WriteOptions& options, WriteBatch* updates);
   std::string NextBatch();
   Deadline OperationDeadline() const { return Deadline::After(clock_, operation_timeout_); }
 

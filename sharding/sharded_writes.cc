@@ -8,6 +8,14 @@
 #include "util/exceptions.h"
 
 namespace nacre {
+namespace {
+
+Status WriteIn(Shard* shard, const WriteOptions& options, WriteBatch* updates) {
+  return shard->local() == nullptr ? shard->db()->Write(options, updates)
+                                   : shard->local()->WriteBatchHere(options, updates);
+}
+
+}  // namespace
 
 template <typename Work>
 Status ShardedDBImpl::WriteKey(ColumnFamilyHandle* handle, const Slice& key, const Work& work) {
@@ -76,11 +84,6 @@ Status ShardedDBImpl::Write(const WriteOptions& options, WriteBatch* updates) {
       return WriteIn(view.shards[*only].get(), options, updates);
     });
   });
-}
-
-Status ShardedDBImpl::WriteIn(Shard* shard, const WriteOptions& options, WriteBatch* updates) {
-  return shard->local() == nullptr ? shard->db()->Write(options, updates)
-                                   : shard->local()->WriteBatchHere(options, updates);
 }
 
 Status ShardedDBImpl::WriteDivided(const ShardedView& view, const WriteOptions& options,

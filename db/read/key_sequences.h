@@ -25,9 +25,10 @@ class KeySequences {
   KeySequences(const DatabaseState* state, const ReadPath* reads) : state_(state), reads_(reads) {}
 
   /// The sequence number of the newest entry of `key`, or of the newest range deletion that covers
-  /// it, published or not, if that is above `known`; otherwise any number up to `known`. A write meanwhile may be missed. Tables are read if the
-  /// MemTables do not settle it and any of them has entries above `known` where the key would be.
-  /// Fails as reads do, and with `InvalidArgument` if there is no such family (any more).
+  /// it, published or not, if that is above `known`; otherwise any number up to `known`. A write
+  /// meanwhile may be missed. Tables are read if the MemTables do not settle it and any of them has
+  /// entries above `known` where the key would be. Fails as reads do, and with `InvalidArgument` if
+  /// there is no such family (any more).
   Status Latest(uint32_t family, const Slice& key, SequenceNumber known,
                 SequenceNumber* sequence) const;
 

@@ -1,9 +1,12 @@
 #pragma once
 
+#include <map>
 #include <memory>
 #include <vector>
 
+#include "sharding/batch_part.h"
 #include "sharding/sharded_db_impl.h"
+#include "sharding/transactions/shard_state.h"
 #include "transactions/write_checks.h"
 
 namespace nacre {
@@ -22,14 +25,23 @@ class ShardedChecks final : public WriteChecks {
                WriteBatch* updates) override;
   void Clear() override { states_.clear(); }
   std::unique_ptr<ColumnFamilyHandle> FindHandle(uint32_t family) const override {
-    return db_->FindHandle(family);
+    return db_->families_.NewHandle(family);
   }
 
  private:
-  void Add(const ShardState& state);
+  using Parts = std::map<size_t, BatchPart>;  ///< By index of the shard.
+
+  /// The latest state of the key's shard.
+  Status TakeState(ColumnFamilyHandle* family, const Slice& key, ShardState* state) const;
+  Status TakeStateOf(const std::shared_ptr<Shard>& shard, uint32_t family, const Slice& key,
+                     ShardState* state) const;
+  Status WriteIn(const ShardedView& view, const WriteOptions& options, const KeyTracker& tracked,
+                 const WriteBatch& updates) const;
+  /// `Busy` if the shard of a key has moved.
+  Status AddChecks(const ShardedView& view, const KeyTracker& tracked, Parts* parts) const;
 
   ShardedDBImpl* const db_;
-  std::vector<ShardState> states_;
+  std::vector<ShardState> states_;  ///< Those that keys are compared with.
 };
 
 }  // namespace nacre
