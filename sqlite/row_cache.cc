@@ -11,9 +11,9 @@ constexpr size_t kPlacesMin = 64;
 
 }  // namespace
 
-void RowCache::Use(uint64_t sequence) {
-  if (sequence == sequence_) return;
-  sequence_ = sequence;
+void RowCache::Use(uint64_t state) {
+  if (state == state_) return;
+  state_ = state;
   if (added_ == 0) return;
   ++generation_;
   added_ = 0;

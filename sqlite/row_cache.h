@@ -25,11 +25,11 @@ class RowCache {
   static constexpr size_t kPlacesMax = 16384;
 
   /// The state that all it has is of.
-  uint64_t sequence() const { return sequence_; }
+  uint64_t state() const { return state_; }
   /// Forgets everything unless it is of this state already.
-  void Use(uint64_t sequence);
+  void Use(uint64_t state);
   /// All that is different in this state has been told.
-  void MoveTo(uint64_t sequence) { sequence_ = sequence; }
+  void MoveTo(uint64_t state) { state_ = state; }
 
   /// False if it has not got `key`. `*value` is valid until the next call of another method.
   bool Find(const Slice& key, Slice* value) const;
@@ -55,7 +55,7 @@ class RowCache {
   void Fill(Place* place, uint64_t hash, const Slice& key, const Slice& value) const;
   void Grow();
 
-  uint64_t sequence_ = 0;
+  uint64_t state_ = 0;
   uint64_t generation_ = 1;
   size_t added_ = 0;  ///< So many were added since it was empty, or has grown with so many.
   std::vector<Place> places_;  ///< A power of two.

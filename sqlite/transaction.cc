@@ -1,6 +1,7 @@
 #include "sqlite/transaction.h"
 
 #include <algorithm>
+#include <optional>
 #include <utility>
 
 #include "sqlite/row/key_encoding.h"
@@ -25,7 +26,7 @@ bool ReadView::GetOwn(const Slice& key, PinnableSlice* value, Status* status) co
 Status ReadView::GetStored(const Slice& key, PinnableSlice* value) const {
   const Family* const family = FamilyOf(SpaceOf(key));
   if (family == nullptr) return FamilyIsGone();
-  return state->Get(*family, WithoutSpace(key), value);
+  return state->Get(*family, key, value);
 }
 
 Status ReadView::Get(const Slice& key, PinnableSlice* value) const {
@@ -48,9 +49,9 @@ Transaction::Transaction(std::shared_ptr<Database> database) : database_(std::mo
 void Transaction::TakeState() {
   if (view_.state != nullptr) return;
   view_.state = database_->Read();
-  if (view_.state->sequence() != last_rows_sequence_) last_rows_.clear();
-  last_rows_sequence_ = view_.state->sequence();
-  rows_.Use(last_rows_sequence_);
+  if (view_.state->id() != known_state_) last_rows_.clear();
+  known_state_ = view_.state->id();
+  rows_.Use(known_state_);
 }
 
 void Transaction::Pin() {
@@ -71,21 +72,19 @@ void Transaction::Begin() {
 
 Status Transaction::Prepare() {
   if (written_ || view_.overlay->empty()) return Status::OK();
-  uint64_t updates;
+  std::optional<uint64_t> after;
   NACRE_RETURN_IF_ERROR(database_->Commit(*view_.state, *view_.overlay, deltas_, dropped_spaces_,
-                                          commands_.bytes(), &updates));
+                                          commands_.bytes(), &after));
   written_ = true;
   // What is known of the tables stays true if no other has written meanwhile.
-  const uint64_t sequence = database_->db()->GetLatestSequenceNumber();
-  const bool alone = sequence == last_rows_sequence_ + updates;
-  if (alone) {
+  known_state_ = after.value_or(Database::kNoState);
+  if (after.has_value()) {
     TellRows();
-    rows_.MoveTo(sequence);
+    rows_.MoveTo(known_state_);
   } else {
     last_rows_.clear();
-    rows_.Use(sequence);
+    rows_.Use(known_state_);
   }
-  last_rows_sequence_ = sequence;
   return Status::OK();
 }
 
@@ -175,7 +174,7 @@ Status Transaction::Get(const ReadView& view, const Slice& key, PinnableSlice* v
   if (view.GetOwn(key, value, &status)) return status;
   // Rows that are read are most often read again by a transaction that changes them. A cursor may
   // read on in the state of one that has ended.
-  if (!begun_ || view.state->sequence() != rows_.sequence()) return view.GetStored(key, value);
+  if (!begun_ || view.state->id() != rows_.state()) return view.GetStored(key, value);
   Slice known;
   if (rows_.Find(key, &known)) {
     value->PinSelf(known);
@@ -194,13 +193,13 @@ Status Transaction::Exists(const Slice& key, bool* exists) {
 }
 
 Status Transaction::CreateSpaces(uint32_t count, std::vector<uint32_t>* spaces) {
-  std::vector<std::shared_ptr<const Family>> families;
-  NACRE_RETURN_IF_ERROR(database_->CreateFamilies(count, &families));
+  std::vector<Database::NewSpace> made;
+  NACRE_RETURN_IF_ERROR(database_->CreateSpaces(count, &made));
   Begin();
-  for (auto& family : families) {
-    spaces->push_back(family->space());
-    created_spaces_.push_back(family->space());
-    view_.overlay->AddFamily(std::move(family));
+  for (Database::NewSpace& each : made) {
+    spaces->push_back(each.space);
+    created_spaces_.push_back(each.space);
+    view_.overlay->AddFamily(std::move(each.family));
   }
   return Status::OK();
 }

@@ -30,7 +30,7 @@ struct ReadView {
   bool GetOwn(const Slice& key, PinnableSlice* value, Status* status) const;
   /// The same, but ignores the own writes.
   Status GetStored(const Slice& key, PinnableSlice* value) const;
-  /// Likewise. `keys` are all of `space`, and exclude it.
+  /// Likewise. `keys` are all of `space`, with which they begin.
   void MultiGetStored(uint32_t space, const std::vector<Slice>& keys, PinnableSlice* values,
                       Status* statuses) const;
 };
@@ -124,9 +124,9 @@ class Transaction {
   std::vector<Mark> marks_;  ///< Indexed by number of the save point.
   std::vector<uint32_t> created_spaces_;
   std::vector<uint32_t> dropped_spaces_;
-  /// Valid in the state of this sequence, with the overlay.
+  /// Valid in the state of this id, with the overlay.
   std::map<uint32_t, int64_t> last_rows_;
-  uint64_t last_rows_sequence_ = 0;
+  uint64_t known_state_ = 0;
   RowCache rows_;
   PinnableSlice scratch_;
 };

@@ -15,7 +15,11 @@ OptimisticTransaction::OptimisticTransaction(DB* db, std::unique_ptr<WriteChecks
                       /*max_batch_bytes=*/0),
       checks_(std::move(checks)),
       id_(id) {
-  if (options.set_snapshot) SetSnapshot();
+  if (options.snapshot != nullptr) {
+    UseSnapshot(options.snapshot);
+  } else if (options.set_snapshot) {
+    SetSnapshot();
+  }
 }
 
 Status OptimisticTransaction::TryLock(ColumnFamilyHandle* family, const Slice& key, bool read_only,

@@ -34,8 +34,10 @@ std::shared_ptr<const Snapshot> TransactionBase::NewSnapshot() const {
   return {db_->GetSnapshot(), [db = db_](const Snapshot* held) { db->ReleaseSnapshot(held); }};
 }
 
-void TransactionBase::SetSnapshot() {
-  snapshot_ = NewSnapshot();
+void TransactionBase::SetSnapshot() { UseSnapshot(NewSnapshot()); }
+
+void TransactionBase::UseSnapshot(std::shared_ptr<const Snapshot> snapshot) {
+  snapshot_ = std::move(snapshot);
   snapshot_needed_ = false;
   notifier_ = nullptr;
 }

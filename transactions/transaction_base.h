@@ -92,6 +92,8 @@ class TransactionBase : public Transaction {
   void TrackKey(uint32_t family, const Slice& key, SequenceNumber sequence, bool read_only,
                 bool exclusive);
   void SetSnapshotIfNeeded();
+  /// As SetSnapshot, of one that there is.
+  void UseSnapshot(std::shared_ptr<const Snapshot> snapshot);
   /// As RebuildFromWriteBatch; with `skip_dropped`, without what is of families that are no more.
   Status AddBatch(const WriteBatch& batch, bool skip_dropped);
   /// Forgets everything but the options; it begins anew.

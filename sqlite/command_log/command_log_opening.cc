@@ -7,6 +7,7 @@
 #include "sqlite/command_log/command_checkpoints.h"
 #include "sqlite/command_log/command_log_file.h"
 #include "sqlite/command_log/command_replay.h"
+#include "sqlite/command_log/log_position.h"
 #include "sqlite/row/key_encoding.h"
 #include "util/draw_id.h"
 

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "sqlite/catalogue.h"
+#include "sqlite/command_log/log_position.h"
 
 namespace nacre::sqlite {
 

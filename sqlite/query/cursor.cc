@@ -233,7 +233,7 @@ void Cursor::GetManyStored(const std::vector<size_t>& places, const std::vector<
                            std::vector<PinnableSlice>* values) {
   std::vector<Slice> wanted;
   wanted.reserve(places.size());
-  for (const size_t place : places) wanted.push_back(WithoutSpace(keys[place]));
+  for (const size_t place : places) wanted.emplace_back(keys[place]);
   std::vector<PinnableSlice> found(places.size());
   std::vector<Status> statuses(places.size());
   view_.MultiGetStored(SpaceOf(keys[places[0]]), wanted, found.data(), statuses.data());

@@ -79,14 +79,17 @@ class Checker {
                 std::vector<PinnableSlice>* values, std::vector<Status>* statuses) {
     *values = std::vector<PinnableSlice>(keys.size());
     statuses->assign(keys.size(), Status::OK());
-    const std::vector<Slice> stored(keys.begin(), keys.end());
+    std::vector<std::string> whole(keys.size());
+    for (size_t i = 0; i < keys.size(); ++i) {
+      AppendSpace(space, &whole[i]);
+      whole[i].append(keys[i]);
+    }
+    const std::vector<Slice> stored(whole.begin(), whole.end());
     view_.MultiGetStored(space, stored, values->data(), statuses->data());
     for (size_t i = 0; i < keys.size(); ++i) {
       if (!view_.overlay->empty()) {
-        std::string key;
-        AppendSpace(space, &key);
         (*values)[i].Reset();
-        (*statuses)[i] = view_.Get(key.append(keys[i]), &(*values)[i]);
+        (*statuses)[i] = view_.Get(whole[i], &(*values)[i]);
       }
       if (!(*statuses)[i].ok() && !(*statuses)[i].IsNotFound()) return (*statuses)[i];
     }

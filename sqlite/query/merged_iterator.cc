@@ -17,7 +17,8 @@ void MergedIterator::Open(const ReadView& view, std::string begin, std::string e
   begin_ = std::move(begin);
   end_ = std::move(end);
   backwards_ = backwards;
-  ends_with_family_ = !Slice(end_).starts_with(Slice(begin_.data(), kSpaceBytes));
+  ends_with_family_ = !family_->has_all_spaces() &&
+                      !Slice(end_).starts_with(Slice(begin_.data(), kSpaceBytes));
   here_.assign(begin_, 0, kSpaceBytes);
   SeekStart();
   ChooseCurrent();
@@ -32,7 +33,7 @@ void MergedIterator::Close() {
 }
 
 Status MergedIterator::status() const {
-  if (stored_ != nullptr) return stored_->status();
+  if (stored_ != nullptr) return view_.state->Explain(stored_->status());
   return view_.state == nullptr ? Status::OK() : ReadView::FamilyIsGone();
 }
 
@@ -40,9 +41,11 @@ Slice MergedIterator::OwnKey() const { return WithoutSpace(own_->first); }
 
 bool MergedIterator::StoredInRange() {
   if (!stored_->Valid()) return false;
-  stored_key_ = stored_->key();
-  return backwards_ ? stored_key_.compare(WithoutSpace(begin_)) >= 0
-                    : ends_with_family_ || stored_key_.compare(WithoutSpace(end_)) < 0;
+  const Slice stored = stored_->key();
+  const bool in_range = backwards_ ? stored.compare(family_->KeyIn(begin_)) >= 0
+                                   : ends_with_family_ || stored.compare(family_->KeyIn(end_)) < 0;
+  if (in_range) stored_key_ = family_->KeyOfSpace(stored);
+  return in_range;
 }
 
 bool MergedIterator::OwnInRange() const {
@@ -82,14 +85,14 @@ void MergedIterator::SeekOwn(const Slice& key, bool strictly) {
 
 void MergedIterator::SeekStart() {
   if (!backwards_) {
-    stored_->Seek(WithoutSpace(begin_));
+    stored_->Seek(family_->KeyIn(begin_));
     SeekOwn(begin_, /*strictly=*/false);
     return;
   }
   if (ends_with_family_) {
     stored_->SeekToLast();
   } else {
-    const Slice end = WithoutSpace(end_);
+    const Slice end = family_->KeyIn(end_);
     stored_->SeekForPrev(end);
     if (stored_->Valid() && stored_->key() == end) stored_->Prev();
   }

@@ -39,6 +39,9 @@ class Parser {
     if (declaration_->database.pool.empty()) {
       return Status::InvalidArgument("pool='...' is missing (see nacre/pool.h)");
     }
+    if (!declaration_->database.coordinator.empty() && !declaration_->database.sharded) {
+      return Status::InvalidArgument("coordinator='...' needs sharded='on'");
+    }
     if (declaration_->columns.empty()) return Status::InvalidArgument("no column is declared");
     for (const KeyColumn& part : declaration_->primary_key) {
       declaration_->columns[static_cast<size_t>(part.column)].not_null = true;
@@ -116,6 +119,13 @@ class Parser {
     } else if (tokens_[0].Is("remote_log")) {
       options.remote_log = SameName(value, "on");
       if (!options.remote_log && !SameName(value, "off")) return Wrong("neither on nor off");
+    } else if (tokens_[0].Is("sharded")) {
+      options.sharded = SameName(value, "on");
+      if (!options.sharded && !SameName(value, "off")) return Wrong("neither on nor off");
+    } else if (tokens_[0].Is("coordinator")) {
+      options.coordinator = value;
+    } else if (tokens_[0].Is("member_address")) {
+      options.member_address = value;
     } else {
       return Wrong("unknown option");
     }

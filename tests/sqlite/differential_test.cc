@@ -39,7 +39,8 @@ bool SameMessage(const SqlOutcome& native, const SqlOutcome& nacre) {
 
 class Differential {
  public:
-  explicit Differential(uint64_t seed) : generator_(seed, "embedded:?nodes=2&size=128MiB") {
+  Differential(uint64_t seed, const std::string& options)
+      : generator_(seed, "embedded:?nodes=2&size=128MiB", options) {
     // SQLite 3.40's Bloom filters take 'a' and 'a ' for different under RTRIM.
     constexpr int kBloomFilter = 0x80000;
     sqlite3_test_control(SQLITE_TESTCTRL_OPTIMIZATIONS, native_.get(), kBloomFilter);
@@ -141,7 +142,9 @@ class Differential {
 class DifferentialTest : public testing::TestWithParam<int> {};
 
 TEST_P(DifferentialTest, AnswersAsSqlitesOwnTables) {
-  Differential differential(TestSeed(static_cast<uint64_t>(GetParam())));
+  const uint64_t seed = static_cast<uint64_t>(GetParam());
+  // A database, and a keyspace.
+  Differential differential(TestSeed(seed), seed % 2 == 0 ? "sharded='on', " : "");
   const int statements = Statements();
   for (int i = 0; i < statements; ++i) ASSERT_TRUE(differential.Step(i)) << "statement " << i;
   differential.CheckTables();

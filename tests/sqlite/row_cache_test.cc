@@ -27,7 +27,7 @@ TEST(RowCacheTest, NeverHasWhatTheStateHasNot) {
   Random random(TestSeed(61));
   RowCache cache;
   std::map<std::string, std::string> state;  // What a cache may have.
-  uint64_t sequence = 0;
+  uint64_t id = 0;
   size_t found = 0;
   for (int i = 0; i < 200'000; ++i) {
     const std::string key = KeyOf(random.Uniform(3000));
@@ -47,16 +47,16 @@ TEST(RowCacheTest, NeverHasWhatTheStateHasNot) {
     } else if (action < 95) {
       cache.Write(key, value);
       state[key] = value;
-      cache.MoveTo(++sequence);
+      cache.MoveTo(++id);
     } else if (action < 99 || random.Uniform(100) != 0) {
       cache.Delete(key);
       state.erase(key);
-      cache.MoveTo(++sequence);
+      cache.MoveTo(++id);
     } else {
-      cache.Use(++sequence);
+      cache.Use(++id);
       state.clear();
     }
-    ASSERT_EQ(cache.sequence(), sequence);
+    ASSERT_EQ(cache.state(), id);
   }
   EXPECT_GT(found, 10'000u);
 }

@@ -19,12 +19,17 @@ constexpr char kPool[] = "embedded:?nodes=2&size=128MiB";
 constexpr int kClients = 4;
 constexpr int kTransactions = 150;  // For each client.
 
-TEST(TpccTest, FourConnectionsStayConsistent) {
+/// With the options of the database.
+class TpccTest : public testing::TestWithParam<const char*> {};
+
+TEST_P(TpccTest, FourConnectionsStayConsistent) {
   const uint64_t seed = TestSeed(1);
+  TpccClient::Scale scale;
+  scale.options = GetParam();
   std::vector<std::unique_ptr<TpccClient>> clients;
   for (uint64_t i = 0; i < kClients; ++i) {
-    clients.push_back(std::make_unique<TpccClient>(SqlTables::kNacre, kPool, TpccClient::Scale(),
-                                                   seed * kClients + i));
+    clients.push_back(
+        std::make_unique<TpccClient>(SqlTables::kNacre, kPool, scale, seed * kClients + i));
   }
   clients[0]->Load();
   RunTogether("tpcc", kClients, [&clients](size_t client) {
@@ -38,6 +43,11 @@ TEST(TpccTest, FourConnectionsStayConsistent) {
   EXPECT_EQ(clients[1]->connection().Query("SELECT count(*) FROM orders"),
             std::vector<std::string>{"i:" + std::to_string(orders) + "|"});
 }
+
+INSTANTIATE_TEST_SUITE_P(Databases, TpccTest, testing::Values("", "sharded='on', "),
+                         [](const testing::TestParamInfo<const char*>& options) {
+                           return *options.param == 0 ? "Owned" : "Keyspace";
+                         });
 
 }  // namespace
 }  // namespace nacre

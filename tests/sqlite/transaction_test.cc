@@ -24,11 +24,12 @@ std::string Create(const std::string& pool, const std::string& more = "") {
   return "CREATE VIRTUAL TABLE t USING nacre(pool='" + pool + "', " + more + kColumns + ")";
 }
 
-class TransactionTest : public testing::Test {
+/// With the options of the database.
+class TransactionTest : public testing::TestWithParam<const char*> {
  protected:
   TransactionTest() {
-    one_.Query(Create(kPool));
-    two_.Query(Create(kPool));
+    one_.Query(Create(kPool, GetParam()));
+    two_.Query(Create(kPool, GetParam()));
     one_.Query("INSERT INTO t VALUES(1, 'a', 10), (2, 'b', 20)");
   }
 
@@ -37,7 +38,7 @@ class TransactionTest : public testing::Test {
   SqlConnection two_{SqlTables::kNacre};
 };
 
-TEST_F(TransactionTest, ReadsOneStateUntilItsEnd) {
+TEST_P(TransactionTest, ReadsOneStateUntilItsEnd) {
   one_.Query("BEGIN");
   EXPECT_EQ(one_.Query("SELECT n FROM t WHERE id = 1"), Rows{"i:10|"});
   two_.Query("UPDATE t SET n = 11 WHERE id = 1");
@@ -48,7 +49,7 @@ TEST_F(TransactionTest, ReadsOneStateUntilItsEnd) {
   EXPECT_EQ(one_.Query("SELECT n FROM t WHERE id = 1"), Rows{"i:11|"});
 }
 
-TEST_F(TransactionTest, HidesWritesUntilTheyAreCommitted) {
+TEST_P(TransactionTest, HidesWritesUntilTheyAreCommitted) {
   one_.Query("BEGIN");
   one_.Query("INSERT INTO t VALUES(3, 'c', 30)");
   EXPECT_EQ(one_.Query("SELECT count(*) FROM t"), Rows{"i:3|"});
@@ -57,7 +58,7 @@ TEST_F(TransactionTest, HidesWritesUntilTheyAreCommitted) {
   EXPECT_EQ(two_.Query("SELECT count(*) FROM t"), Rows{"i:3|"});
 }
 
-TEST_F(TransactionTest, TheFirstCommitterWins) {
+TEST_P(TransactionTest, TheFirstCommitterWins) {
   one_.Query("BEGIN");
   one_.Query("UPDATE t SET n = n + 1 WHERE id = 1");
   two_.Query("BEGIN");
@@ -72,7 +73,7 @@ TEST_F(TransactionTest, TheFirstCommitterWins) {
   EXPECT_EQ(one_.Query("SELECT n FROM t WHERE id = 1"), Rows{"i:16|"});
 }
 
-TEST_F(TransactionTest, TwoRowsDoNotTakeTheSameUniqueValue) {
+TEST_P(TransactionTest, TwoRowsDoNotTakeTheSameUniqueValue) {
   one_.Query("BEGIN");
   one_.Query("INSERT INTO t VALUES(3, 'c', 1)");
   two_.Query("INSERT INTO t VALUES(4, 'c', 1)");
@@ -80,7 +81,7 @@ TEST_F(TransactionTest, TwoRowsDoNotTakeTheSameUniqueValue) {
   EXPECT_EQ(one_.Query("SELECT id FROM t WHERE name = 'c'"), Rows{"i:4|"});
 }
 
-TEST_F(TransactionTest, WritersOfOtherRowsDoNotMeet) {
+TEST_P(TransactionTest, WritersOfOtherRowsDoNotMeet) {
   one_.Query("BEGIN");
   two_.Query("BEGIN");
   one_.Query("UPDATE t SET n = 1 WHERE id = 1");
@@ -90,7 +91,7 @@ TEST_F(TransactionTest, WritersOfOtherRowsDoNotMeet) {
   EXPECT_EQ(one_.Query("SELECT n FROM t ORDER BY id"), (Rows{"i:1|", "i:2|"}));
 }
 
-TEST_F(TransactionTest, AReaderGoesOnWhileItsConnectionWrites) {
+TEST_P(TransactionTest, AReaderGoesOnWhileItsConnectionWrites) {
   sqlite3_stmt* reader = nullptr;
   ASSERT_EQ(sqlite3_prepare_v2(one_.get(), "SELECT id FROM t ORDER BY id", -1, &reader, nullptr),
             SQLITE_OK);
@@ -104,14 +105,14 @@ TEST_F(TransactionTest, AReaderGoesOnWhileItsConnectionWrites) {
   EXPECT_EQ(one_.Query("SELECT n FROM t WHERE id = 2"), Rows{"i:100|"});
 }
 
-TEST_F(TransactionTest, SaysWhatItDoesNotKnow) {
+TEST_P(TransactionTest, SaysWhatItDoesNotKnow) {
   SqlConnection other(SqlTables::kNacre);
   const auto refuse = [&](const std::string& sql, const std::string& words) {
     const SqlOutcome outcome = other.Run(sql);
     EXPECT_EQ(outcome.code, SQLITE_ERROR) << sql;
     EXPECT_NE(outcome.message.find(words), std::string::npos) << outcome.message;
   };
-  const std::string pool = std::string("pool='") + kPool + "', ";
+  const std::string pool = std::string("pool='") + kPool + "', " + GetParam();
   refuse("CREATE VIRTUAL TABLE u USING nacre(id INT)", "pool='...' is missing");
   refuse("CREATE VIRTUAL TABLE u USING nacre(" + pool + "id INT DEFAULT 3)", "DEFAULT");
   refuse("CREATE VIRTUAL TABLE u USING nacre(" + pool + "id INT, CHECK(id > other))",
@@ -123,6 +124,11 @@ TEST_F(TransactionTest, SaysWhatItDoesNotKnow) {
   refuse("CREATE VIRTUAL TABLE u USING nacre(" + pool + "id TEXT COLLATE wild)", "NOCASE");
   refuse("CREATE VIRTUAL TABLE t USING nacre(" + pool + "id INT)", "other columns or keys");
 }
+
+INSTANTIATE_TEST_SUITE_P(Databases, TransactionTest, testing::Values("", "sharded='on', "),
+                         [](const testing::TestParamInfo<const char*>& options) {
+                           return *options.param == 0 ? "Owned" : "Keyspace";
+                         });
 
 TEST(SqlPoolTest, AnswersTheSameAfterANodeWasKilled) {
   MemnodeProcessOptions options;

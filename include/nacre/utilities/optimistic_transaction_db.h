@@ -19,6 +19,8 @@ struct ShardedOptions;
 struct OptimisticTransactionOptions {
   /// As if SetSnapshot was called at once.
   bool set_snapshot = false;
+  /// As if SetSnapshot had taken this one, of the same database, which is kept; null: none.
+  std::shared_ptr<const Snapshot> snapshot{};
   /// Orders keys of families that have no comparator of their own; null means that of the database.
   /// It is not owned.
   const Comparator* cmp = nullptr;

@@ -213,7 +213,7 @@ SqlStatement SqlGenerator::Create() {
                      (table.has_rowid ? "" : " WITHOUT ROWID");
   declared.insert(declared.end(), indexes.begin(), indexes.end());
   statement.nacre = "CREATE VIRTUAL TABLE " + table.name + " USING nacre(pool='" + pool_ + "', " +
-                    Joined(declared, ", ") + ")";
+                    options_ + Joined(declared, ", ") + ")";
   tables_.push_back(table);
   return statement;
 }

@@ -20,7 +20,9 @@ struct SqlStatement {
 /// these answer.
 class SqlGenerator {
  public:
-  SqlGenerator(uint64_t seed, std::string pool) : random_(seed), pool_(std::move(pool)) {}
+  /// `options` of the database, each with a comma behind it.
+  SqlGenerator(uint64_t seed, std::string pool, std::string options = "")
+      : random_(seed), pool_(std::move(pool)), options_(std::move(options)) {}
 
   SqlStatement Next();
   /// Drops or renames a table. Not in a transaction, whose end may undo it.
@@ -81,6 +83,7 @@ class SqlGenerator {
 
   std::mt19937_64 random_;
   const std::string pool_;
+  const std::string options_;
   std::vector<Table> tables_;
   int next_table_ = 0;
 };
