@@ -41,7 +41,7 @@ class KeyspaceDatabase final : public Database {
  private:
   KeyspaceDatabase(const DatabaseOptions& options, std::unique_ptr<OptimisticTransactionDB> db);
 
-  /// One that commits what nobody else has written since `snapshot`, or, without one, since it
+  /// Its commit fails if others have written a key since `snapshot` or, without one, since it
   /// touched it.
   std::unique_ptr<Transaction> Begin(std::shared_ptr<const Snapshot> snapshot) const;
   Status TryToTakeSpaces(uint32_t count, uint32_t* first);

@@ -32,9 +32,10 @@ constexpr char kIndexes[] = "UNIQUE(name), INDEX(n)";
 constexpr char kPoolVariable[] = "NACRE_TEST_SQL_POOL";
 constexpr char kPointsVariable[] = "NACRE_TEST_SQL_POINTS";
 
-std::string Create(const std::string& name, const std::string& pool) {
+std::string Create(const std::string& name, const std::string& pool,
+                   const std::string& options = "") {
   return "CREATE VIRTUAL TABLE " + name + " USING nacre(pool='" + pool +
-         "', write_buffer_size=1000000, " + kColumns + kIndexes + ")";
+         "', write_buffer_size=1000000, " + options + kColumns + kIndexes + ")";
 }
 
 std::string Fill(const std::string& name, int rows) {
@@ -52,9 +53,10 @@ MemnodeProcessOptions NodeOptions() {
 
 class TableLifeTest : public testing::Test {
  protected:
-  TableLifeTest() {
-    one_.Query(Create("t", pool_));
-    two_.Query(Create("t", pool_));
+  /// `options` of the database, each with a comma behind it.
+  explicit TableLifeTest(std::string options = "") : options_(std::move(options)) {
+    one_.Query(Create("t", pool_, options_));
+    two_.Query(Create("t", pool_, options_));
     one_.Query("INSERT INTO t VALUES(1, 'a', 10), (2, 'b', 20)");
     EXPECT_EQ(two_.Query("SELECT count(*) FROM t"), Rows{"i:2|"});
   }
@@ -95,6 +97,7 @@ class TableLifeTest : public testing::Test {
 
   MemnodeProcesses nodes_{2, NodeOptions()};
   const std::string pool_ = nodes_.pool_uri();
+  const std::string options_;
   SqlConnection one_{SqlTables::kNacre};
   SqlConnection two_{SqlTables::kNacre};
 };
@@ -162,7 +165,14 @@ TEST_F(TableLifeTest, WhatTablesHaveInMemoryIsBoundedForAllTogether) {
   EXPECT_GT(TableBytes(), uint64_t{500} << 10);
 }
 
-TEST_F(TableLifeTest, OthersAreToldThatItWasDropped) {
+// ---- What others do with a table ----------------------------------------------------------------
+
+class TableOfOthersTest : public TableLifeTest, public testing::WithParamInterface<const char*> {
+ protected:
+  TableOfOthersTest() : TableLifeTest(GetParam()) {}
+};
+
+TEST_P(TableOfOthersTest, OthersAreToldThatItWasDropped) {
   sqlite3_stmt* select = nullptr;
   ASSERT_EQ(sqlite3_prepare_v2(two_.get(), "SELECT id FROM t WHERE id = 1", -1, &select, nullptr),
             SQLITE_OK);
@@ -175,23 +185,23 @@ TEST_F(TableLifeTest, OthersAreToldThatItWasDropped) {
   ExpectNoSuchTable(&two_, "UPDATE t SET n = 1");
   ExpectNoSuchTable(&two_, "DELETE FROM t WHERE id = 1");
   two_.Query("DROP TABLE t");  // It drops the table of its own schema.
-  two_.Query(Create("t", pool_));
+  two_.Query(Create("t", pool_, options_));
   EXPECT_EQ(two_.Query("SELECT count(*) FROM t"), Rows{"i:0|"});
 }
 
-TEST_F(TableLifeTest, OthersAreToldThatItWasRenamed) {
+TEST_P(TableOfOthersTest, OthersAreToldThatItWasRenamed) {
   one_.Query("ALTER TABLE t RENAME TO u");
   ExpectNoSuchTable(&two_, "SELECT * FROM t");
   ExpectNoSuchTable(&two_, "INSERT INTO t VALUES(3, 'c', 30)");
   two_.Query("DROP TABLE t");
   EXPECT_EQ(one_.Query("SELECT count(*) FROM u"), Rows{"i:2|"}) << "not what has another name";
-  two_.Query(Create("u", pool_));
+  two_.Query(Create("u", pool_, options_));
   EXPECT_EQ(two_.Query("SELECT count(*) FROM u"), Rows{"i:2|"});
 }
 
-TEST_F(TableLifeTest, OneThatIsMadeAgainIsUsedAsItIs) {
+TEST_P(TableOfOthersTest, OneThatIsMadeAgainIsUsedAsItIs) {
   one_.Query("DROP TABLE t");
-  one_.Query(Create("t", pool_));
+  one_.Query(Create("t", pool_, options_));
   one_.Query("INSERT INTO t VALUES(7, 'new', 70)");
   EXPECT_EQ(two_.Query("SELECT id FROM t"), Rows{"i:7|"});
   EXPECT_EQ(two_.Query("SELECT id FROM t WHERE n = 70"), Rows{"i:7|"});
@@ -199,7 +209,7 @@ TEST_F(TableLifeTest, OneThatIsMadeAgainIsUsedAsItIs) {
   EXPECT_EQ(one_.Query("SELECT id FROM t WHERE name = 'next'"), Rows{"i:8|"});
 }
 
-TEST_F(TableLifeTest, ATransactionReadsOnInItsStateAndWritesNoMore) {
+TEST_P(TableOfOthersTest, ATransactionReadsOnInItsStateAndWritesNoMore) {
   two_.Query("BEGIN");
   EXPECT_EQ(two_.Query("SELECT count(*) FROM t"), Rows{"i:2|"});
   one_.Query("DROP TABLE t");
@@ -207,15 +217,24 @@ TEST_F(TableLifeTest, ATransactionReadsOnInItsStateAndWritesNoMore) {
   two_.Query("INSERT INTO t VALUES(3, 'c', 30)");
   EXPECT_EQ(two_.Run("COMMIT").code, SQLITE_BUSY);
   ExpectNoSuchTable(&two_, "SELECT * FROM t");
-  EXPECT_EQ(Families(), Rows{"default"});
+  if (options_.empty()) {
+    EXPECT_EQ(Families(), Rows{"default"});
+  }
 }
 
-TEST_F(TableLifeTest, AnUpdateInPlaceConflictsWithADrop) {
+TEST_P(TableOfOthersTest, AnUpdateInPlaceConflictsWithADrop) {
   two_.Query("BEGIN");
   two_.Query("UPDATE t SET n = 5 WHERE id = 1");
   one_.Query("DROP TABLE t");
   EXPECT_EQ(two_.Run("COMMIT").code, SQLITE_BUSY);
 }
+
+INSTANTIATE_TEST_SUITE_P(Databases, TableOfOthersTest, testing::Values("", "sharded='on', "),
+                         [](const testing::TestParamInfo<const char*>& options) {
+                           return *options.param == 0 ? "Owned" : "Keyspace";
+                         });
+
+// ---- Deaths -------------------------------------------------------------------------------------
 
 /// Makes tables and drops them; dies where it is told to.
 TEST(SqlCrashChild, Run) {
