@@ -15,6 +15,7 @@
 #include "sharding/local_owner.h"
 #include "sharding/local_shard.h"
 #include "sharding/members/keyspace_member.h"
+#include "sharding/recent_snapshot.h"
 #include "sharding/reshaping/local_reshaping.h"
 #include "sharding/shard_opener.h"
 #include "sharding/sharded_family.h"
@@ -181,9 +182,6 @@ class ShardedDBImpl final : public ShardedDB {
   template <typename Work>
   Status ReadKey(const ReadOptions& options, ColumnFamilyHandle* handle, const Slice& key,
                  const Work& work);
-  Status MultiGetAt(const ReadOptions& options, const ShardedSnapshot& snapshot,
-                    const ShardedFamily& family, size_t num_keys, const Slice* keys,
-                    PinnableSlice* values, Status* statuses);
   std::unique_ptr<Iterator> NewIteratorAt(const ReadOptions& options,
                                           std::shared_ptr<const ShardedSnapshot> snapshot,
                                           std::shared_ptr<const ShardedFamily> family);
@@ -218,6 +216,7 @@ class ShardedDBImpl final : public ShardedDB {
   ShardedFamilies families_;
   std::unique_ptr<KeyspaceMember> member_;  ///< Null without a coordinator.
 
+  RecentSnapshot recent_;               ///< Without a coordinator.
   std::atomic<uint64_t> snapshots_{0};  ///< Those of the application.
   std::atomic<uint64_t> next_batch_{1};
 

@@ -187,6 +187,7 @@ Status ShardedDBImpl::OpenAlone() {
 
 Status ShardedDBImpl::Close() {
   if (std::exchange(closed_, true)) return close_status_;
+  recent_.Drop();
   if (member_ != nullptr) {
     close_status_ = member_->Close();
   } else if (const auto view = views_->latest(); view != nullptr) {

@@ -4,6 +4,7 @@
 #include "db/read/db_iterator.h"
 #include "sharding/sharded_db_impl.h"
 #include "sharding/sharded_iterator.h"
+#include "sharding/sharded_multi_get.h"
 #include "util/exceptions.h"
 
 namespace nacre {
@@ -105,51 +106,14 @@ void ShardedDBImpl::MultiGet(const ReadOptions& options, ColumnFamilyHandle* han
     for (;;) {
       std::shared_ptr<const ShardedSnapshot> snapshot;
       NACRE_RETURN_IF_ERROR(SnapshotOf(options, &snapshot));
-      Status read = MultiGetAt(options, *snapshot, *family, num_keys, keys, values, statuses);
+      Status read =
+          ShardedMultiGet(options, *snapshot, *family, {keys, num_keys}, values, statuses).Run();
       // A shard has moved: there will be another snapshot.
       const bool again = read.IsAborted() && options.snapshot == nullptr && member_ != nullptr;
       if (!again || deadline.Expired()) return read;
     }
   });
   if (!status.ok()) std::fill_n(statuses, num_keys, status);
-}
-
-Status ShardedDBImpl::MultiGetAt(const ReadOptions& options, const ShardedSnapshot& snapshot,
-                                 const ShardedFamily& family, size_t num_keys, const Slice* keys,
-                                 PinnableSlice* values, Status* statuses) {
-  const ShardedView& view = snapshot.view();
-  std::vector<std::vector<size_t>> places(view.shards.size());
-  for (size_t i = 0; i < num_keys; ++i) places[view.map.Find(keys[i])].push_back(i);
-  for (size_t index = 0; index < places.size(); ++index) {
-    const std::vector<size_t>& there = places[index];
-    if (there.empty()) continue;
-    std::vector<Slice> keys_there;
-    for (const size_t i : there) keys_there.push_back(keys[i]);
-    const auto sets = [&] {
-      KeySets all;
-      for (const Slice& key : keys_there) {
-        all.push_back({.family = family.id(), .begin = key.ToString()});
-      }
-      return all;
-    };
-    ReadOptions in_shard = options;
-    in_shard.snapshot = snapshot.of_shard(index);
-    std::vector<PinnableSlice> values_there(there.size());
-    std::vector<Status> statuses_there(there.size());
-    NACRE_RETURN_IF_ERROR(
-        ReadAt(*view.shards[index], family, sets, [&](DB* db, ColumnFamilyHandle* in_family) {
-          db->MultiGet(in_shard, in_family, there.size(), keys_there.data(), values_there.data(),
-                       statuses_there.data());
-          const Status moved = MovedOf(there.size(), statuses_there.data());
-          return moved.ok() || member_ == nullptr ? Status::OK()
-                                                  : Status::Aborted(moved.ToString());
-        }));
-    for (size_t i = 0; i < there.size(); ++i) {
-      values[there[i]] = std::move(values_there[i]);
-      statuses[there[i]] = std::move(statuses_there[i]);
-    }
-  }
-  return Status::OK();
 }
 
 std::vector<Status> ShardedDBImpl::MultiGet(const ReadOptions& options,
@@ -221,8 +185,13 @@ Status ShardedDBImpl::SnapshotOf(const ReadOptions& options,
     *snapshot = static_cast<const ShardedSnapshot*>(options.snapshot)->shared_from_this();
     return Status::OK();
   }
+  if (member_ == nullptr) {
+    const ShardedViews::Pin latest(views_.get());
+    if ((*snapshot = recent_.Current(*latest)) != nullptr) return Status::OK();
+  }
   std::shared_ptr<ShardedSnapshot> taken;
   NACRE_RETURN_IF_ERROR(TakeSnapshot(&taken));
+  if (member_ == nullptr) recent_.Keep(taken);
   *snapshot = std::move(taken);
   return Status::OK();
 }

@@ -3,6 +3,10 @@
 #include <map>
 #include <vector>
 
+#include "sharding/local_shard.h"
+#include "util/named_point.h"
+#include "util/planted_bug.h"
+
 namespace nacre {
 namespace {
 
@@ -35,10 +39,40 @@ Status TakeAll(const std::shared_ptr<const ShardedView>& view, Deadline deadline
   return Status::OK();
 }
 
+/// Takes one without stopping anything, if all shards are for good this process's, and nothing
+/// happens to be written: see SnapshotGate.
+bool TakeQuietly(const std::shared_ptr<const ShardedView>& view,
+                 std::shared_ptr<ShardedSnapshot>* snapshot) {
+  for (const auto& shard : view->shards) {
+    if (shard->local() == nullptr || shard->local()->may_move()) return false;
+  }
+  const SnapshotGate& gate = *view->shards.front()->local()->local_owner()->gate();
+  if (!gate.empty() || gate.taking()) return false;
+  auto taken = std::make_shared<ShardedSnapshot>(view);
+  for (size_t i = 0; i < view->shards.size(); ++i) {
+    taken->Set(i, view->shards[i]->db()->GetSnapshot());
+    NACRE_POINT("keyspace.shard-in-snapshot");
+  }
+  if (!gate.empty()) return false;
+  for (size_t i = 0; i < view->shards.size(); ++i) {
+    const uint64_t latest = view->shards[i]->db()->GetLatestSequenceNumber();
+    if (latest != taken->of_shard(i)->GetSequenceNumber() &&
+        !NACRE_PLANTED_BUG("snapshot.not-looked-at-again")) {
+      return false;
+    }
+  }
+  *snapshot = std::move(taken);
+  return true;
+}
+
 }  // namespace
 
 Status TakeSharedSnapshot(const std::shared_ptr<const ShardedView>& view, Deadline deadline,
                           std::shared_ptr<ShardedSnapshot>* snapshot) {
+  // The other bugs are in what follows.
+  const bool quietly = !NACRE_PLANTED_BUG("snapshot.of-several-moments") &&
+                       !NACRE_PLANTED_BUG("snapshot.taken-while-operations-begin");
+  if (quietly && TakeQuietly(view, snapshot)) return Status::OK();
   Shares shares;
   for (size_t i = 0; i < view->shards.size(); ++i) {
     Shard* const shard = view->shards[i].get();

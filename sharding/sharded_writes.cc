@@ -21,6 +21,7 @@ template <typename Work>
 Status ShardedDBImpl::WriteKey(ColumnFamilyHandle* handle, const Slice& key, const Work& work) {
   const ShardedFamily* family = nullptr;
   NACRE_RETURN_IF_ERROR(families_.Find(handle, &family));
+  recent_.Drop();
   return WithView([&](const ShardedView& view) -> Status {
     Shard* const shard = view.shards[view.map.Find(key)].get();
     const auto call = [&]() -> Status {
@@ -76,6 +77,7 @@ Status ShardedDBImpl::DeleteRange(const WriteOptions& options, ColumnFamilyHandl
 
 Status ShardedDBImpl::Write(const WriteOptions& options, WriteBatch* updates) {
   if (updates == nullptr) return Status::InvalidArgument("Write: there is no batch");
+  recent_.Drop();
   return CatchAll([&]() -> Status {
     return WithView([&](const ShardedView& view) -> Status {
       std::optional<size_t> only;

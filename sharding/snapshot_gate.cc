@@ -32,6 +32,7 @@ Status SnapshotGate::Enter(const std::string& batch, Deadline deadline,
   }
   // Another shard's part of the batch may have waited beside this one.
   ++entered_[batch];
+  batches_.store(entered_.size(), std::memory_order_seq_cst);
   return Status::OK();
 }
 
@@ -45,6 +46,7 @@ void SnapshotGate::Leave(const std::string& batch) {
   const auto entered = entered_.find(batch);
   if (--entered->second > 0) return;
   entered_.erase(entered);
+  batches_.store(entered_.size(), std::memory_order_seq_cst);
   changed_.SignalAll();
 }
 

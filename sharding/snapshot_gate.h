@@ -1,6 +1,7 @@
 #pragma once
 
 #include <atomic>
+#include <cstddef>
 #include <cstdint>
 #include <map>
 #include <string>
@@ -21,6 +22,10 @@ namespace nacre {
 /// under way when operations were stopped. A write that it lacks is seen only by reads that were
 /// under way with it, or that begin when the snapshot is complete. These see all that it has. So
 /// nothing that was seen or acknowledged contradicts that all of it came before what it lacks.
+///
+/// A snapshot of shards of this process alone may do without: it takes those of the shards, finds
+/// that no batch is being committed, and then that no shard was written meanwhile. So at the moment
+/// at which there was no batch, all shards were as it shows them.
 ///
 /// Nothing starves: an operation waits only for the snapshot that is being taken when it comes, and
 /// batches that waited for one snapshot go before the next one.
@@ -44,6 +49,8 @@ class SnapshotGate {
   /// and Wake was called.
   Status Enter(const std::string& batch, Deadline deadline,
                const std::atomic<bool>* given_up = nullptr) EXCLUDES(mutex_);
+  /// No batch is between Enter and its last Leave. Sequentially consistent.
+  bool empty() const { return batches_.load(std::memory_order_seq_cst) == 0; }
   /// Has those that wait look whether they still do.
   void Wake() EXCLUDES(mutex_);
   void Leave(const std::string& batch) EXCLUDES(mutex_);
@@ -77,6 +84,7 @@ class SnapshotGate {
   void OpenNow() REQUIRES(mutex_);
 
   std::atomic<bool> taking_{false};
+  std::atomic<size_t> batches_{0};  ///< Those in entered_.
   mutable Mutex mutex_;
   CondVar changed_{&mutex_};
   Token closed_ GUARDED_BY(mutex_) = 0;  ///< That by which it is closed; 0: it is open.

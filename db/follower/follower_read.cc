@@ -154,7 +154,8 @@ bool FollowerDB::LookUp(const FollowerView& whole, uint32_t family, SequenceNumb
                         Status* statuses) const {
   // Checksums are always verified here.
   const ReadOptions options;
-  LookUpKeys({lookup_source_, *whole.Of(family), options, snapshot}, keys, values, statuses);
+  LookUpKeys(LookupContext{lookup_source_, *whole.Of(family), options, snapshot}, keys, values,
+             statuses);
   return std::any_of(statuses, statuses + keys.size(), Suspect);
 }
 

@@ -110,7 +110,7 @@ DirectLookup::State DirectLookup::Load(const LookupContext& context, PinnableSli
   return NextCandidate(status);
 }
 
-uint64_t LookUpDirectly(const LookupContext& context, std::span<const Slice> keys,
+uint64_t LookUpDirectly(const KeyContexts& contexts, std::span<const Slice> keys,
                         PinnableSlice* values, Status* statuses) {
   // Memory answers within so many keys' steps.
   constexpr size_t kFindBehind = 12;
@@ -128,14 +128,14 @@ uint64_t LookUpDirectly(const LookupContext& context, std::span<const Slice> key
   };
   InlineArray<DirectLookup, kUnderWay> lookups(std::min(count, kUnderWay));
   for (size_t i = 0; i < count + kLoadBehind; ++i) {
-    if (i < count && !lookups[i % kUnderWay].Begin(context, keys[i])) note(i, State::kGaveUp);
+    if (i < count && !lookups[i % kUnderWay].Begin(contexts[i], keys[i])) note(i, State::kGaveUp);
     if (const size_t at = i - kFindBehind; at < count && (left >> at & 1) == 0) {
-      note(at, lookups[at % kUnderWay].Find(context, &values[at], &statuses[at]));
+      note(at, lookups[at % kUnderWay].Find(contexts[at], &values[at], &statuses[at]));
     }
     if (const size_t at = i - kLoadBehind; at < count && (loads >> at & 1) != 0) {
       State state = State::kLoads;
       while (state == State::kLoads) {
-        state = lookups[at % kUnderWay].Load(context, &values[at], &statuses[at]);
+        state = lookups[at % kUnderWay].Load(contexts[at], &values[at], &statuses[at]);
       }
       note(at, state);
     }

@@ -71,7 +71,7 @@ class DirectLookup {
 
 /// Looks up all of `keys`, of which there are at most 64, that can be looked up so. Returns a bit
 /// for each of the others.
-uint64_t LookUpDirectly(const LookupContext& context, std::span<const Slice> keys,
+uint64_t LookUpDirectly(const KeyContexts& contexts, std::span<const Slice> keys,
                         PinnableSlice* values, Status* statuses);
 
 }  // namespace nacre

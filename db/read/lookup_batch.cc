@@ -156,8 +156,8 @@ namespace {
 template <size_t kKeys>
 class LookupBatch {
  public:
-  LookupBatch(const LookupContext& context, size_t keys_max)
-      : context_(context), lookups_(keys_max), reads_(keys_max) {}
+  LookupBatch(const KeyContexts& contexts, size_t keys_max)
+      : contexts_(contexts), lookups_(keys_max), reads_(keys_max) {}
 
   /// At most `keys_max` of them.
   void Run(std::span<const Slice> keys, PinnableSlice* values, Status* statuses) {
@@ -181,7 +181,7 @@ class LookupBatch {
       if (turned_ == 0) [[likely]]
         return;
     }
-    pool::PointReader reader(context_.source.client->point_sessions());
+    pool::PointReader reader(contexts_[0].source.client->point_sessions());
     reader_ = &reader;
     Post(&groups_[first]);
     for (size_t g = first + 1; g < groups(); ++g) {
@@ -223,29 +223,30 @@ class LookupBatch {
     group->count = 0;
     group->reads = reads_.data() + begin;
     for (size_t i = 0; i < keys.size(); ++i) {
-      lookups_[begin + i].Begin(context_, keys[i], &values[i], &statuses[i]);
+      lookups_[begin + i].Begin(contexts_[begin + i], keys[i], &values[i], &statuses[i]);
     }
     // All that a single lookup may have to look at comes from memory at once.
-    if constexpr (kKeys == 1) lookups_[begin].BeginTables(context_);
+    if constexpr (kKeys == 1) lookups_[begin].BeginTables(contexts_[begin]);
     for (size_t i = 0; i < keys.size(); ++i) {
       KeyLookup& lookup = lookups_[begin + i];
-      const State state = lookup.LookInMemory(context_);
+      const LookupContext& context = contexts_[begin + i];
+      const State state = lookup.LookInMemory(context);
       if (state == State::kReads) {
-        if constexpr (kKeys > 1) lookup.BeginTables(context_);
+        if constexpr (kKeys > 1) lookup.BeginTables(context);
         group->keys[group->count++] = static_cast<uint8_t>(begin + i);
       } else if (state == State::kWaits) [[unlikely]] {
-        lookup.Await(context_);
+        lookup.Await(context);
       }
     }
   }
 
-  /// What the lookup needs next: kReads, kLoads, or nothing, as it has ended.
-  State FindRead(KeyLookup* lookup, pool::PointRead* read) {
+  /// What lookup `i` needs next: kReads, kLoads, or nothing, as it has ended.
+  State FindRead(uint8_t i, pool::PointRead* read) {
     for (;;) {
-      const State state = lookup->Next(context_, read);
+      const State state = lookups_[i].Next(contexts_[i], read);
       if (state != State::kWaits) [[likely]]
         return state;
-      if (lookup->Await(context_) == State::kEnded) return State::kEnded;
+      if (lookups_[i].Await(contexts_[i]) == State::kEnded) return State::kEnded;
     }
   }
 
@@ -268,11 +269,11 @@ class LookupBatch {
     State state = State::kLoads;
     pool::PointRead read;
     while (state == State::kLoads) {
-      state = lookup.Load(context_);
+      state = lookup.Load(contexts_[i]);
       if (state == State::kWaits) [[unlikely]]
-        state = lookup.Await(context_);
+        state = lookup.Await(contexts_[i]);
       if (state == State::kReads) [[unlikely]]
-        state = FindRead(&lookup, &read);
+        state = FindRead(i, &read);
     }
     if (state != State::kReads) [[likely]]
       return;
@@ -290,7 +291,7 @@ class LookupBatch {
     size_t addressed = 0;
     for (size_t j = 0; j < group->count; ++j) {
       const uint8_t i = group->keys[j];
-      const State state = FindRead(&lookups_[i], &group->reads[posted]);
+      const State state = FindRead(i, &group->reads[posted]);
       if (state == State::kLoads) [[likely]]
         Load(i);
       if (state != State::kReads) continue;
@@ -354,9 +355,9 @@ class LookupBatch {
                                &group->reads[j]);
         part += group->parts[j];
       }
-      State state = lookup.Consume(context_, group->reads[j]);
+      State state = lookup.Consume(contexts_[i], group->reads[j]);
       if (state == State::kWaits) [[unlikely]]
-        state = lookup.Await(context_);
+        state = lookup.Await(contexts_[i]);
       if (state == State::kReads) group->keys[left++] = i;
     }
     for (; group->turned_count > 0; --turned_) {
@@ -366,7 +367,7 @@ class LookupBatch {
     return left;
   }
 
-  const LookupContext& context_;
+  const KeyContexts contexts_;
   InlineArray<KeyLookup, kKeys> lookups_;
   InlineArray<pool::PointRead, kKeys> reads_;
   Group groups_[kGroups];
@@ -398,20 +399,25 @@ void LookUpOne(const LookupContext& context, const Slice& key, PinnableSlice* va
 }
 
 /// Those of at most kBatch keys that have a bit in `which`.
-void LookUpSome(const LookupContext& context, uint64_t which, std::span<const Slice> keys,
+void LookUpSome(const KeyContexts& contexts, uint64_t which, std::span<const Slice> keys,
                 PinnableSlice* values, Status* statuses) {
   if (which == 0) [[likely]]
     return;
   const auto count = static_cast<size_t>(std::popcount(which));
-  LookupBatch<kBatch> batch(context, count);
-  if (count == keys.size()) return batch.Run(keys, values, statuses);
+  if (count == keys.size()) {
+    return LookupBatch<kBatch>(contexts, count).Run(keys, values, statuses);
+  }
+  std::vector<const LookupContext*> some_contexts;
   std::vector<Slice> some_keys;
   std::vector<PinnableSlice> some_values(count);
   std::vector<Status> some_statuses(count);
   for (uint64_t left = which; left != 0; left &= left - 1) {
-    some_keys.push_back(keys[static_cast<size_t>(std::countr_zero(left))]);
+    const auto i = static_cast<size_t>(std::countr_zero(left));
+    some_contexts.push_back(&contexts[i]);
+    some_keys.push_back(keys[i]);
   }
-  batch.Run(some_keys, some_values.data(), some_statuses.data());
+  LookupBatch<kBatch>(KeyContexts(some_contexts.data()), count)
+      .Run(some_keys, some_values.data(), some_statuses.data());
   size_t next = 0;
   for (uint64_t left = which; left != 0; left &= left - 1, ++next) {
     const auto i = static_cast<size_t>(std::countr_zero(left));
@@ -420,18 +426,30 @@ void LookUpSome(const LookupContext& context, uint64_t which, std::span<const Sl
   }
 }
 
+/// Whether there is any sense in it for all of the keys.
+bool MayLookUpDirectly(const KeyContexts& contexts, size_t count) {
+  if (contexts.one_for_all()) return DirectLookup::IsPossible(contexts[0]);
+  const LookupContext* last = nullptr;
+  for (size_t i = 0; i < count; ++i) {
+    if (&contexts[i] != last && !DirectLookup::IsPossible(contexts[i])) return false;
+    last = &contexts[i];
+  }
+  return true;
+}
+
 }  // namespace
 
-void LookUpKeys(const LookupContext& context, std::span<const Slice> keys, PinnableSlice* values,
+void LookUpKeys(const KeyContexts& contexts, std::span<const Slice> keys, PinnableSlice* values,
                 Status* statuses) {
-  if (keys.size() == 1) return LookUpOne(context, keys[0], values, statuses);
-  const bool directly = DirectLookup::IsPossible(context);
+  if (keys.size() == 1) return LookUpOne(contexts[0], keys[0], values, statuses);
+  const bool directly = MayLookUpDirectly(contexts, keys.size());
   for (size_t first = 0; first < keys.size(); first += kBatch) {
     const auto some = keys.subspan(first, std::min(kBatch, keys.size() - first));
+    const KeyContexts theirs = contexts.From(first);
     const uint64_t all = UINT64_MAX >> (kBatch - some.size());
     const uint64_t left =
-        directly ? LookUpDirectly(context, some, values + first, statuses + first) : all;
-    LookUpSome(context, left, some, values + first, statuses + first);
+        directly ? LookUpDirectly(theirs, some, values + first, statuses + first) : all;
+    LookUpSome(theirs, left, some, values + first, statuses + first);
   }
 }
 

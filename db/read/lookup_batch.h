@@ -37,6 +37,26 @@ struct LookupContext {
   SequenceNumber snapshot;
 };
 
+/// The contexts of some keys: one of all, or one of each, whose databases have the same client.
+class KeyContexts {
+ public:
+  KeyContexts(const LookupContext& all) : all_(&all) {}  // NOLINT: a context stands for that.
+  explicit KeyContexts(const LookupContext* const* each) : each_(each) {}
+
+  const LookupContext& operator[](size_t key) const {
+    return each_ == nullptr ? *all_ : *each_[key];
+  }
+  /// Those of the keys from this one on.
+  KeyContexts From(size_t key) const {
+    return each_ == nullptr ? KeyContexts(*all_) : KeyContexts(each_ + key);
+  }
+  bool one_for_all() const { return each_ == nullptr; }
+
+ private:
+  const LookupContext* all_ = nullptr;
+  const LookupContext* const* each_ = nullptr;
+};
+
 /// The lookup of one key in a view: in its MemTables, then in its tables. Each step names what the
 /// next one needs, and none waits but Await, so that a thread may have many under way.
 ///
@@ -89,7 +109,7 @@ class KeyLookup {
 
 /// Looks up all of `keys`, with as many reads in flight together as pay. `values` are empty; each
 /// key gets its status.
-void LookUpKeys(const LookupContext& context, std::span<const Slice> keys, PinnableSlice* values,
+void LookUpKeys(const KeyContexts& contexts, std::span<const Slice> keys, PinnableSlice* values,
                 Status* statuses);
 
 }  // namespace nacre

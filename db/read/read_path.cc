@@ -70,7 +70,7 @@ Status ReadPath::GetCounted(const ReadView& view, const ReadOptions& options, co
 Status ReadPath::GetAt(const ReadView& view, const ReadOptions& options, const Slice& key,
                        SequenceNumber snapshot, PinnableSlice* value) const {
   Status status;
-  LookUpKeys({source_, view, options, snapshot}, {&key, 1}, value, &status);
+  LookUpKeys(LookupContext{source_, view, options, snapshot}, {&key, 1}, value, &status);
   return status;
 }
 
@@ -110,19 +110,23 @@ void ReadPath::MultiGet(const ReadOptions& options, const ColumnFamily& family, 
     return;
   }
   EpochDomain::Guard guard(&context_.epochs);
-  const uint64_t start = context_.options.statistics == nullptr ? 0 : context_.clock->NowNanos();
+  const uint64_t start = StartOfMultiGet();
   SequenceNumber snapshot = 0;
   const ReadView& view = *PinConsistent(family, options, &snapshot);
-  LookUpKeys({source_, view, options, snapshot}, {keys, num_keys}, values, statuses);
-  for (size_t i = 0; PerfCounts() && i < num_keys; ++i) {
+  LookUpKeys(LookupContext{source_, view, options, snapshot}, {keys, num_keys}, values, statuses);
+  CountMultiGetSince(start, {statuses, num_keys}, {values, num_keys});
+} catch (...) {
+  std::fill_n(statuses, num_keys, StatusOfException());
+}
+
+void ReadPath::CountMultiGetSince(uint64_t start, std::span<const Status> statuses,
+                                  std::span<const PinnableSlice> values) const {
+  for (size_t i = 0; PerfCounts() && i < statuses.size(); ++i) {
     CountPerf(&PerfContext::multiget_read_bytes, statuses[i].ok() ? values[i].size() : 0);
   }
   if (context_.options.statistics != nullptr) [[unlikely]] {
-    CountMultiGet(context_.options.statistics.get(), context_.clock, start, {statuses, num_keys},
-                  {values, num_keys});
+    CountMultiGet(context_.options.statistics.get(), context_.clock, start, statuses, values);
   }
-} catch (...) {
-  std::fill_n(statuses, num_keys, StatusOfException());
 }
 
 std::unique_ptr<Iterator> ReadPath::NewIterator(const ReadOptions& options,

@@ -1,6 +1,8 @@
 #pragma once
 
+#include <cstdint>
 #include <memory>
+#include <span>
 #include <string>
 
 #include "db/context/database_context.h"
@@ -45,6 +47,11 @@ class ReadPath {
 
   // ---- For reads that take other steps ----
 
+  /// Calls `work(context)` for lookups of keys of the family, which end before it returns. Those of
+  /// several databases may go on together (KeyContexts).
+  template <typename Work>
+  Status WithContext(const ReadOptions& options, const ColumnFamily& family, const Work& work);
+
   /// The view and a sequence that it covers. Under a guard of the epoch.
   const ReadView* PinConsistent(const ColumnFamily& family, const ReadOptions& options,
                                 SequenceNumber* snapshot) const;
@@ -56,6 +63,12 @@ class ReadPath {
   Status GetFrom(const ReadView& view, const ReadOptions& options, const Slice& key,
                  SequenceNumber snapshot, PinnableSlice* value);
   const LookupSource& source() const { return source_; }
+  /// Counts a MultiGet that took other steps. Its start, if that matters.
+  uint64_t StartOfMultiGet() const {
+    return context_.options.statistics == nullptr ? 0 : context_.clock->NowNanos();
+  }
+  void CountMultiGetSince(uint64_t start, std::span<const Status> statuses,
+                          std::span<const PinnableSlice> values) const;
 
  private:
   Status GetAt(const ReadView& view, const ReadOptions& options, const Slice& key,
@@ -73,5 +86,15 @@ class ReadPath {
       .prepare = [this](const TableHandle& table) { return indexes_->PrepareLookups(table); },
       .record_cache = context_.record_cache.get()};
 };
+
+template <typename Work>
+Status ReadPath::WithContext(const ReadOptions& options, const ColumnFamily& family,
+                             const Work& work) {
+  NACRE_RETURN_IF_ERROR(context_.CheckLease());
+  EpochDomain::Guard guard(&context_.epochs);
+  SequenceNumber snapshot = 0;
+  const ReadView& view = *PinConsistent(family, options, &snapshot);
+  return work(LookupContext{source_, view, options, snapshot});
+}
 
 }  // namespace nacre

@@ -90,6 +90,7 @@ Status ShardedChecks::TakeStateOf(const std::shared_ptr<Shard>& shard, uint32_t 
 
 Status ShardedChecks::Write(const WriteOptions& options, const KeyTracker& tracked,
                             WriteBatch* updates) {
+  db_->recent_.Drop();
   const Status status = db_->WithView(
       [&](const ShardedView& view) { return WriteIn(view, options, tracked, *updates); });
   // The owner has a snapshot no more that a key is compared with.
