@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "sharding/shard_owner.h"
-#include "sharding/snapshot_gate.h"
+#include "sharding/snapshots/snapshot_gate.h"
 
 namespace nacre {
 

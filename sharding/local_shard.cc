@@ -6,7 +6,7 @@
 
 #include "db/db_impl.h"
 #include "db/read/key_sequences.h"
-#include "sharding/batch_parts.h"
+#include "sharding/batches/batch_parts.h"
 #include "transactions/below.h"
 
 namespace nacre {

@@ -5,7 +5,7 @@
 
 #include "nacre/column_family.h"
 #include "nacre/db.h"
-#include "sharding/batch_participant.h"
+#include "sharding/batches/batch_participant.h"
 #include "sharding/shard_owner.h"
 
 namespace nacre {

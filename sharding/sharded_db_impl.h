@@ -11,16 +11,16 @@
 #include <vector>
 
 #include "nacre/utilities/sharded_db.h"
-#include "sharding/batch_parts.h"
+#include "sharding/batches/batch_parts.h"
 #include "sharding/local_owner.h"
 #include "sharding/local_shard.h"
 #include "sharding/members/keyspace_member.h"
-#include "sharding/recent_snapshot.h"
 #include "sharding/reshaping/local_reshaping.h"
 #include "sharding/shard_opener.h"
 #include "sharding/sharded_family.h"
-#include "sharding/sharded_snapshot.h"
 #include "sharding/sharded_view.h"
+#include "sharding/snapshots/recent_snapshot.h"
+#include "sharding/snapshots/sharded_snapshot.h"
 #include "util/clock.h"
 #include "util/mutex.h"
 

@@ -7,7 +7,7 @@
 #include "nacre/options.h"
 #include "nacre/slice_transform.h"
 #include "sharding/shard_map.h"
-#include "sharding/sharded_snapshot.h"
+#include "sharding/snapshots/sharded_snapshot.h"
 
 namespace nacre {
 

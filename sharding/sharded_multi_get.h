@@ -11,7 +11,7 @@
 #include "nacre/status.h"
 #include "sharding/local_shard.h"
 #include "sharding/sharded_family.h"
-#include "sharding/sharded_snapshot.h"
+#include "sharding/snapshots/sharded_snapshot.h"
 
 namespace nacre {
 

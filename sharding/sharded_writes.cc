@@ -3,8 +3,8 @@
 #include <optional>
 #include <utility>
 
+#include "sharding/batches/shared_batch.h"
 #include "sharding/sharded_db_impl.h"
-#include "sharding/shared_batch.h"
 #include "util/exceptions.h"
 
 namespace nacre {

@@ -2,8 +2,8 @@
 
 #include <string>
 
-#include "sharding/local_participant.h"
-#include "sharding/shared_batch.h"
+#include "sharding/batches/local_participant.h"
+#include "sharding/batches/shared_batch.h"
 #include "util/log.h"
 #include "util/named_point.h"
 #include "util/planted_bug.h"

@@ -4,8 +4,8 @@
 #include <utility>
 #include <vector>
 
-#include "sharding/batch_parts.h"
-#include "sharding/key_holds.h"
+#include "sharding/batches/batch_parts.h"
+#include "sharding/batches/key_holds.h"
 #include "sharding/remote/member_codec.h"
 #include "sharding/remote/shard_service.h"
 

@@ -4,7 +4,7 @@
 #include <chrono>
 #include <utility>
 
-#include "sharding/shared_batch.h"
+#include "sharding/batches/shared_batch.h"
 #include "util/clock.h"
 #include "util/log.h"
 #include "util/named_point.h"

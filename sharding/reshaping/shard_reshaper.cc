@@ -4,7 +4,7 @@
 #include <chrono>
 #include <utility>
 
-#include "sharding/batch_parts.h"
+#include "sharding/batches/batch_parts.h"
 #include "transactions/prepared_store.h"
 #include "util/exceptions.h"
 #include "util/named_point.h"

@@ -4,10 +4,10 @@
 #include <string>
 #include <utility>
 
-#include "sharding/batch_parts.h"
+#include "sharding/batches/batch_parts.h"
+#include "sharding/batches/shared_batch.h"
 #include "sharding/remote/remote_db.h"
-#include "sharding/sharded_snapshot.h"
-#include "sharding/shared_batch.h"
+#include "sharding/snapshots/sharded_snapshot.h"
 
 namespace nacre {
 namespace {

@@ -4,7 +4,7 @@
 #include <memory>
 #include <vector>
 
-#include "sharding/batch_part.h"
+#include "sharding/batches/batch_part.h"
 #include "sharding/sharded_db_impl.h"
 #include "sharding/transactions/shard_state.h"
 #include "transactions/write_checks.h"

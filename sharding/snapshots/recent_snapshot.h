@@ -3,8 +3,8 @@
 #include <atomic>
 #include <memory>
 
-#include "sharding/sharded_snapshot.h"
 #include "sharding/sharded_view.h"
+#include "sharding/snapshots/sharded_snapshot.h"
 #include "util/mutex.h"
 
 namespace nacre {

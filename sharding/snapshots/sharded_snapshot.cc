@@ -1,4 +1,4 @@
-#include "sharding/sharded_snapshot.h"
+#include "sharding/snapshots/sharded_snapshot.h"
 
 #include <map>
 #include <vector>

@@ -1,4 +1,4 @@
-#include "sharding/snapshot_gate.h"
+#include "sharding/snapshots/snapshot_gate.h"
 
 #include <algorithm>
 

@@ -1,4 +1,4 @@
-#include "sharding/recent_snapshot.h"
+#include "sharding/snapshots/recent_snapshot.h"
 
 #include "sharding/local_shard.h"
 #include "util/planted_bug.h"

@@ -1,11 +1,11 @@
-#include "sharding/local_participant.h"
+#include "sharding/batches/local_participant.h"
 
 #include <fmt/format.h>
 
 #include <utility>
 
 #include "db/db_impl.h"
-#include "sharding/batch_parts.h"
+#include "sharding/batches/batch_parts.h"
 #include "sharding/local_shard.h"
 #include "util/named_point.h"
 #include "util/planted_bug.h"

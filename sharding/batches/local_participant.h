@@ -10,7 +10,7 @@
 #include "nacre/options.h"
 #include "nacre/status.h"
 #include "nacre/write_batch.h"
-#include "sharding/batch_participant.h"
+#include "sharding/batches/batch_participant.h"
 #include "transactions/prepared_store.h"
 #include "util/clock.h"
 #include "util/mutex.h"

@@ -6,7 +6,7 @@
 
 #include "nacre/options.h"
 #include "nacre/status.h"
-#include "sharding/batch_parts.h"
+#include "sharding/batches/batch_parts.h"
 #include "sharding/sharded_view.h"
 #include "util/clock.h"
 

@@ -1,4 +1,4 @@
-#include "sharding/batch_parts.h"
+#include "sharding/batches/batch_parts.h"
 
 #include <map>
 #include <string>

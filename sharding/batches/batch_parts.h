@@ -9,8 +9,8 @@
 #include "nacre/column_family.h"
 #include "nacre/status.h"
 #include "nacre/write_batch.h"
-#include "sharding/batch_part.h"
-#include "sharding/key_holds.h"
+#include "sharding/batches/batch_part.h"
+#include "sharding/batches/key_holds.h"
 #include "sharding/shard_map.h"
 
 namespace nacre {

@@ -4,7 +4,7 @@
 
 #include "nacre/options.h"
 #include "nacre/status.h"
-#include "sharding/batch_part.h"
+#include "sharding/batches/batch_part.h"
 #include "util/clock.h"
 
 namespace nacre {

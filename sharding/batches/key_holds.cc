@@ -1,4 +1,4 @@
-#include "sharding/key_holds.h"
+#include "sharding/batches/key_holds.h"
 
 #include <algorithm>
 #include <utility>

@@ -1,4 +1,4 @@
-#include "sharding/shared_batch.h"
+#include "sharding/batches/shared_batch.h"
 
 #include <fmt/format.h>
 
