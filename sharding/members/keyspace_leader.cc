@@ -19,6 +19,7 @@ using Kind = Balancer::Decision::Kind;
 
 constexpr milliseconds kLoadsEvery{1000};
 constexpr milliseconds kLoadsPatience{500};
+constexpr milliseconds kWholeEvery{50};
 constexpr milliseconds kSaveAgain{200};
 
 uint64_t Nanos(std::chrono::nanoseconds time) { return static_cast<uint64_t>(time.count()); }
@@ -103,6 +104,7 @@ Status KeyspaceLeader::Round() {
   for (const MemberInfo& member : state->members) addresses_[member.id] = member.address;
   GiveBack(*state);
   LookAtLoads(*state);
+  LookForWhole(*state);
   LookAtReshapings();
   std::vector<int64_t> servers;
   for (const auto& [member, address] : state->Servers()) servers.push_back(member);
@@ -161,6 +163,25 @@ void KeyspaceLeader::LookAtLoads(const KeyspaceState& state) {
     }
   }
   loads_ = std::move(loads);
+}
+
+void KeyspaceLeader::LookForWhole(const KeyspaceState& state) {
+  std::set<int64_t> owners;
+  for (const ShardMap::Shard& shard : map_.shards()) {
+    const bool asked = !shard.sources.empty() && !served_.contains(shard.id);
+    if (asked && state.Find(shard.owner) != nullptr) owners.insert(shard.owner);
+  }
+  const uint64_t now = context_.clock->NowNanos();
+  if (owners.empty() || now - looked_for_whole_nanos_ < Nanos(kWholeEvery)) return;
+  looked_for_whole_nanos_ = now;
+  for (const int64_t owner : owners) {
+    sharding::ControlReply reply;
+    if (!LoadsOf(owner, &reply).ok()) continue;
+    for (const sharding::Load& load : reply.loads()) {
+      const size_t index = map_.IndexOf(load.shard());
+      if (index < map_.size() && map_.shards()[index].owner == owner) served_.insert(load.shard());
+    }
+  }
 }
 
 Status KeyspaceLeader::LoadsOf(int64_t member, sharding::ControlReply* reply) const {

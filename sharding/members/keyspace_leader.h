@@ -78,6 +78,8 @@ class KeyspaceLeader {
     return ShardMap::Parse(bytes, context_.comparator, map);
   }
   void LookAtLoads(const KeyspaceState& state);
+  /// Asks the owners of shards that are not known to be whole whether they serve them.
+  void LookForWhole(const KeyspaceState& state);
   Status LoadsOf(int64_t member, sharding::ControlReply* reply) const;
   /// Counts a move as under way, unless one of the shard is. MoveNow ends it.
   bool BeginMove(uint32_t shard) EXCLUDES(mutex_);
@@ -114,6 +116,7 @@ class KeyspaceLeader {
   std::set<uint32_t> served_;                 ///< Shards that their owners said they serve.
   std::map<int64_t, std::string> addresses_;  ///< Those of members of now and before.
   uint64_t looked_nanos_ = 0;
+  uint64_t looked_for_whole_nanos_ = 0;
 
   Mutex mutex_;
   std::set<uint32_t> under_way_ GUARDED_BY(mutex_);

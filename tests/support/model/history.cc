@@ -325,14 +325,31 @@ HistoryRun::HistoryRun(std::shared_ptr<DB> db, const HistoryOptions& options,
     : options_(options), shared_(std::move(db)) {
   EXPECT_EQ(followers.size(), static_cast<size_t>(options_.followers));
   for (const std::shared_ptr<DB>& follower : followers) {
-    followers_.push_back(std::make_unique<SharedDB>(follower));
+    others_.push_back(std::make_unique<SharedDB>(follower));
   }
   for (int i = 0; i < options_.clients; ++i) {
     const int follower = i - (options_.clients - options_.followers);
-    SharedDB* const shared =
-        follower < 0 ? &shared_ : followers_[static_cast<size_t>(follower)].get();
+    SharedDB* const shared = follower < 0 ? &shared_ : others_[static_cast<size_t>(follower)].get();
     clients_.push_back(std::make_unique<HistoryClient>(i, options_, shared, &started_));
   }
+}
+
+HistoryRun::HistoryRun(const std::vector<std::shared_ptr<DB>>& members,
+                       const HistoryOptions& options)
+    : options_(options), shared_(members.front()) {
+  for (size_t i = 1; i < members.size(); ++i) {
+    others_.push_back(std::make_unique<SharedDB>(members[i]));
+  }
+  for (int i = 0; i < options_.clients; ++i) {
+    const size_t member = static_cast<size_t>(i) % members.size();
+    SharedDB* const shared = member == 0 ? &shared_ : others_[member - 1].get();
+    clients_.push_back(std::make_unique<HistoryClient>(i, options_, shared, &started_));
+  }
+}
+
+std::string HistoryRun::MiddleKey() const {
+  return GroupPrefix(started_.load() / options_.operations_in_group) +
+         static_cast<char>('a' + options_.keys_in_group / 2);
 }
 
 HistoryRun::~HistoryRun() { Stop(); }
@@ -356,7 +373,7 @@ void HistoryRun::AwaitAllFenced() {
 void HistoryRun::Stop() {
   stop_ = true;
   shared_.Stop();
-  for (const auto& follower : followers_) follower->Stop();
+  for (const auto& other : others_) other->Stop();
   for (std::thread& thread : threads_) thread.join();
   threads_.clear();
 }

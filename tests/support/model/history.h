@@ -147,12 +147,16 @@ class HistoryRun {
   /// `followers`: as many as the options say.
   HistoryRun(std::shared_ptr<DB> db, const HistoryOptions& options,
              const std::vector<std::shared_ptr<DB>>& followers = {});
+  /// The clients of a database that has several members are divided among these.
+  HistoryRun(const std::vector<std::shared_ptr<DB>>& members, const HistoryOptions& options);
   /// Stops.
   ~HistoryRun();
   HistoryRun(const HistoryRun&) = delete;
   HistoryRun& operator=(const HistoryRun&) = delete;
 
   void Start();
+  /// A key in the middle of the group of keys that the clients use now.
+  std::string MiddleKey() const;
   /// From now on the clients use `db`, readers when they are fenced; the old one is closed when the
   /// last of them has left it.
   void SetDB(std::shared_ptr<DB> db) { shared_.Set(std::move(db)); }
@@ -175,7 +179,7 @@ class HistoryRun {
  private:
   const HistoryOptions options_;
   SharedDB shared_;
-  std::vector<std::unique_ptr<SharedDB>> followers_;
+  std::vector<std::unique_ptr<SharedDB>> others_;  ///< Followers, or members but the first one.
   std::atomic<uint64_t> started_{0};
   std::atomic<bool> stop_{false};
   std::vector<std::unique_ptr<HistoryClient>> clients_;
