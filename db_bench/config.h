@@ -86,8 +86,9 @@ struct BenchConfig {
   std::string coordinator;     ///< Empty: this process owns all shards.
   std::string member_address;  ///< Empty: it owns none, if there is a coordinator.
   std::string child_address;   ///< As `member_address` of the processes that it starts.
-  int child_members = 0;       ///< How many of them own shards beside it.
-  bool serve_member = false;   ///< This process is one of them.
+  bool read_from_follower = false;
+  int child_members = 0;      ///< How many of them own shards beside it.
+  bool serve_member = false;  ///< This process is one of them.
   uint64_t moves = 0;
   bool disable_wal = false;
   bool verify_checksum = true;

@@ -20,6 +20,9 @@ DEFINE_string(member_address, "",
 DEFINE_string(other_member_address, "",
               "Where each of the others serves its own, such as tcp:127.0.0.1:0; empty: as "
               "--member_address says, or shm:@ if that is none");
+DEFINE_bool(
+    read_from_follower, false,
+    "Reads of keys that other members own go to the memory nodes, and may be a little behind");
 DEFINE_int64(moves, 20, "How often the benchmark moves has a shard go to the next member");
 
 namespace nacre::bench {
@@ -31,7 +34,8 @@ constexpr const char* kDefaultAddress = "shm:@";
 constexpr const char* kNoAddress = "none";
 
 Status CheckWithoutCoordinator(const BenchConfig& config) {
-  for (const char* flag : {"members", "member_address", "other_member_address"}) {
+  for (const char* flag :
+       {"members", "member_address", "other_member_address", "read_from_follower"}) {
     if (gflags::GetCommandLineFlagInfoOrDie(flag).is_default) continue;
     return Status::InvalidArgument(fmt::format("--{} needs --coordinator", flag));
   }
@@ -78,6 +82,7 @@ Status ParseMemberFlags(BenchConfig* config) {
   }
   const bool owns = FLAGS_member_address != kNoAddress;
   config->coordinator = FLAGS_coordinator;
+  config->read_from_follower = FLAGS_read_from_follower;
   config->moves = static_cast<uint64_t>(FLAGS_moves);
   config->serve_member = IsMemberProcess();
   config->child_members = static_cast<int>(FLAGS_members) - (owns ? 1 : 0);

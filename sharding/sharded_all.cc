@@ -8,6 +8,9 @@
 #include <string_view>
 #include <utility>
 
+#include "pool/pool_client.h"
+#include "pool/pool_impl.h"
+#include "sharding/sharded_async_db.h"
 #include "sharding/sharded_db_impl.h"
 
 namespace nacre {
@@ -355,6 +358,14 @@ uint64_t ShardedDBImpl::GetLatestSequenceNumber() const {
   uint64_t sum = 0;
   for (const auto& shard : views_->latest()->shards) sum += shard->db()->GetLatestSequenceNumber();
   return sum;
+}
+
+Status ShardedDBImpl::NewAsyncDB(AsyncExecutor* executor, std::unique_ptr<AsyncDB>* async) {
+  if (executor == nullptr) return Status::InvalidArgument("NewAsyncDB: the executor is null");
+  const auto pool = std::dynamic_pointer_cast<pool::PoolImpl>(opener_->options().pool);
+  *async =
+      std::make_unique<ShardedAsyncDB>(this, views_.get(), executor, pool->client()->threads());
+  return Status::OK();
 }
 
 std::vector<ShardInfo> ShardedDBImpl::GetShards() const {

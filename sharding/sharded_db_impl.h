@@ -119,6 +119,7 @@ class ShardedDBImpl final : public ShardedDB {
                     const std::unordered_map<std::string, std::string>& changes) override;
   Status SetDBOptions(const std::unordered_map<std::string, std::string>& changes) override;
   std::vector<ShardInfo> GetShards() const override;
+  Status NewAsyncDB(AsyncExecutor* executor, std::unique_ptr<AsyncDB>* async) override;
 
   // ---- sharded_reshaping.cc ----
   Status SplitShard(uint32_t shard, const Slice& key) override EXCLUDES(change_mutex_);

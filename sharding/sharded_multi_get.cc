@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "db/db_impl.h"
+#include "sharding/some_keys.h"
 
 namespace nacre {
 namespace {
@@ -78,25 +79,14 @@ Status ShardedMultiGet::HandleIn(const Shard& shard, ColumnFamilyHandle** handle
 }
 
 Status ShardedMultiGet::ReadRemote(size_t part) {
-  std::vector<size_t> places;
-  std::vector<Slice> keys;
-  for (size_t i = 0; i < keys_.size(); ++i) {
-    if (part_of_[i] != part) continue;
-    places.push_back(i);
-    keys.push_back(keys_[i]);
-  }
   const Shard& shard = *ShardOf(parts_[part]);
   ColumnFamilyHandle* handle = nullptr;
   NACRE_RETURN_IF_ERROR(HandleIn(shard, &handle));
-  std::vector<PinnableSlice> values(keys.size());
-  std::vector<Status> statuses(keys.size());
-  shard.db()->MultiGet(parts_[part].options, handle, keys.size(), keys.data(), values.data(),
-                       statuses.data());
-  NACRE_RETURN_IF_ERROR(MovedOf(statuses));
-  for (size_t i = 0; i < places.size(); ++i) {
-    values_[places[i]] = std::move(values[i]);
-    statuses_[places[i]] = std::move(statuses[i]);
-  }
+  SomeKeys there(keys_, [&](size_t key) { return part_of_[key] == part; });
+  shard.db()->MultiGet(parts_[part].options, handle, there.size(), there.keys().data(),
+                       there.values(), there.statuses());
+  NACRE_RETURN_IF_ERROR(MovedOf(there.answers()));
+  there.GiveBack(values_, statuses_);
   return Status::OK();
 }
 
@@ -134,22 +124,13 @@ void ShardedMultiGet::LookUp(std::span<const size_t> parts) {
     counts.CountMultiGetSince(start, {statuses_, keys_.size()}, {values_, keys_.size()});
     return;
   }
-  std::vector<size_t> places;
-  std::vector<Slice> keys;
-  for (size_t i = 0; i < keys_.size(); ++i) {
-    if (std::ranges::find(parts, size_t{part_of_[i]}) == parts.end()) continue;
-    places.push_back(i);
-    keys.push_back(keys_[i]);
-    contexts.push_back(parts_[part_of_[i]].context);
-  }
-  std::vector<PinnableSlice> values(keys.size());
-  std::vector<Status> statuses(keys.size());
-  LookUpKeys(KeyContexts(contexts.data()), keys, values.data(), statuses.data());
-  counts.CountMultiGetSince(start, statuses, values);
-  for (size_t i = 0; i < places.size(); ++i) {
-    values_[places[i]] = std::move(values[i]);
-    statuses_[places[i]] = std::move(statuses[i]);
-  }
+  SomeKeys local(keys_, [&](size_t key) {
+    return std::ranges::find(parts, size_t{part_of_[key]}) != parts.end();
+  });
+  for (const size_t place : local.places()) contexts.push_back(parts_[part_of_[place]].context);
+  LookUpKeys(KeyContexts(contexts.data()), local.keys(), local.values(), local.statuses());
+  counts.CountMultiGetSince(start, local.answers(), local.found());
+  local.GiveBack(values_, statuses_);
 }
 
 }  // namespace nacre

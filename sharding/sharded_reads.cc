@@ -1,10 +1,13 @@
 #include <algorithm>
+#include <set>
+#include <span>
 #include <utility>
 
 #include "db/read/db_iterator.h"
 #include "sharding/sharded_db_impl.h"
 #include "sharding/sharded_iterator.h"
 #include "sharding/sharded_multi_get.h"
+#include "sharding/some_keys.h"
 #include "util/exceptions.h"
 
 namespace nacre {
@@ -16,6 +19,27 @@ Status MovedOf(size_t count, const Status* statuses) {
   const Status* const fenced =
       std::find_if(statuses, end, [](const Status& s) { return s.IsFenced() || s.IsAborted(); });
   return fenced == end ? Status::OK() : *fenced;
+}
+
+/// A MultiGet whose values may be of several moments.
+void MultiGetByShard(DB* db, const ShardMap& map, const ReadOptions& options,
+                     ColumnFamilyHandle* handle, std::span<const Slice> keys, PinnableSlice* values,
+                     Status* statuses) {
+  std::vector<size_t> shards;
+  for (const Slice& key : keys) shards.push_back(map.Find(key));
+  for (const size_t shard : std::set<size_t>(shards.begin(), shards.end())) {
+    SomeKeys there(keys, [&](size_t key) { return shards[key] == shard; });
+    if (there.size() < keys.size()) {
+      db->MultiGet(options, handle, there.size(), there.keys().data(), there.values(),
+                   there.statuses());
+    } else {
+      // They were of several shards a moment ago.
+      for (size_t i = 0; i < keys.size(); ++i) {
+        there.statuses()[i] = db->Get(options, handle, keys[i], &there.values()[i]);
+      }
+    }
+    there.GiveBack(values, statuses);
+  }
 }
 
 }  // namespace
@@ -102,6 +126,13 @@ void ShardedDBImpl::MultiGet(const ReadOptions& options, ColumnFamilyHandle* han
       }));
     }
     if (!several) return Status::OK();
+    const bool may_be_of_several_moments =
+        options.read_from_follower && !options.linearizable && options.snapshot == nullptr;
+    if (may_be_of_several_moments) {
+      MultiGetByShard(this, views_->latest()->map, options, handle, {keys, num_keys}, values,
+                      statuses);
+      return Status::OK();
+    }
     const Deadline deadline = OperationDeadline();
     for (;;) {
       std::shared_ptr<const ShardedSnapshot> snapshot;

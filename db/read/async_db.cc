@@ -1,6 +1,5 @@
 #include "db/read/async_db.h"
 
-#include <cassert>
 #include <utility>
 
 #include "db/context/operation_counts.h"
@@ -11,16 +10,8 @@
 
 namespace nacre {
 
-struct AsyncDBImpl::Operation : AsyncOperation {
-  explicit Operation(AsyncDBImpl* async) : owner(async) {}
-  /// A thread has done its part.
-  virtual void TakeResult() = 0;
-
-  using AsyncOperation::abandoned_;
-  using AsyncOperation::ended_;
-  using AsyncOperation::Recycle;
-  using AsyncOperation::status_;
-  using AsyncOperation::waiter_;
+struct AsyncDBImpl::Operation : DrivenOperation {
+  explicit Operation(AsyncDBImpl* async) : DrivenOperation(async), owner(async) {}
 
   AsyncDBImpl* const owner;
   uint64_t start_nanos = 0;  ///< With statistics only.
@@ -80,25 +71,6 @@ struct AsyncDBImpl::Write final : Operation {
   bool logged = false;
 };
 
-struct AsyncDBImpl::Driver::promise_type {
-  Driver get_return_object() { return {std::coroutine_handle<promise_type>::from_promise(*this)}; }
-  std::suspend_always initial_suspend() noexcept { return {}; }
-  std::suspend_always final_suspend() noexcept { return {}; }
-  void return_void() {}
-  void unhandled_exception() noexcept {}  // Nothing throws.
-};
-
-struct AsyncDBImpl::NextTurn {
-  bool await_ready() const noexcept { return false; }
-  void await_suspend(std::coroutine_handle<> driver) const {
-    // Without work it is scheduled by Wake.
-    if (async->driving_) async->executor_->Schedule(driver);
-  }
-  void await_resume() const noexcept {}
-
-  AsyncDBImpl* async;
-};
-
 Status AsyncDBImpl::Create(const Owners& owners, AsyncExecutor* executor,
                            std::unique_ptr<AsyncDB>* async) {
   if (executor == nullptr) return Status::InvalidArgument("NewAsyncDB: the executor is null");
@@ -110,13 +82,11 @@ Status AsyncDBImpl::Create(const Owners& owners, AsyncExecutor* executor,
 
 AsyncDBImpl::AsyncDBImpl(const Owners& owners, AsyncExecutor* executor,
                          std::unique_ptr<pool::AsyncReader> reader)
-    : db_(owners), executor_(executor), reader_(std::move(reader)), driver_(Drive()) {}
+    : AsyncDriver(executor), db_(owners), reader_(std::move(reader)) {}
 
 AsyncDBImpl::~AsyncDBImpl() {
-  assert(under_way_ == 0 && "operations are under way");
   read_thread_.reset();
   write_thread_.reset();
-  driver_.coroutine.destroy();
   UnpinLatest();
 }
 
@@ -184,7 +154,7 @@ AsyncDBImpl::Read* AsyncDBImpl::Begin(const ReadOptions& options, const Slice& k
   const LookupContext context = read->Context();
   read->lookup.Begin(context, key, value, read->answer);
   read->lookup.BeginTables(context);
-  ++under_way_;
+  AsyncDriver::Begin();
   fresh_.push_back(read);
   return read;
 }
@@ -219,7 +189,7 @@ AsyncStatus AsyncDBImpl::MultiGetAsync(const ReadOptions& options, ColumnFamilyH
     all->ended_ = true;
     return AsyncStatus(all);
   }
-  ++under_way_;
+  AsyncDriver::Begin();
   EpochDomain::Guard guard(&db_.context->epochs);
   SequenceNumber snapshot = 0;
   PinnedView* const pinned = Pin(*family, options, &snapshot);
@@ -233,29 +203,11 @@ AsyncStatus AsyncDBImpl::MultiGetAsync(const ReadOptions& options, ColumnFamilyH
 
 // ---- The driver ---------------------------------------------------------------------------------
 
-AsyncDBImpl::Driver AsyncDBImpl::Drive() {
-  for (;;) {
-    Turn();
-    driving_ = under_way_ > 0;
-    // The next call may be far off: what is not current any more had better go.
-    if (!driving_) UnpinLatest();
-    co_await NextTurn{this};
-  }
-}
-
-void AsyncDBImpl::Wake() {
-  if (driving_) [[likely]]
-    return;
-  driving_ = true;
-  executor_->Schedule(driver_.coroutine);
-}
-
 void AsyncDBImpl::Turn() {
   if (!fresh_writes_.empty()) BeginWrites();
   EpochDomain::Guard guard(&db_.context->epochs);
   TakeArrived();
-  if (any_finished_.load(std::memory_order_relaxed)) [[unlikely]]
-    TakeFinished();
+  TakeFinished();
   if (!waiting_.empty()) [[unlikely]] {
     turn_.swap(waiting_);
     for (Read* read : turn_) {
@@ -339,24 +291,13 @@ void AsyncDBImpl::EndRead(Read* read) {
     End(read, std::move(read->status_));
     return;
   }
-  --under_way_;
+  EndPart();
   read->Recycle();
   if (--all->left > 0) return;
   if (statistics != nullptr) {
     CountMultiGet(statistics, db_.context->clock, all->start_nanos, all->statuses, all->values);
   }
   End(all, Status::OK());
-}
-
-void AsyncDBImpl::End(Operation* operation, Status status) {
-  --under_way_;
-  if (operation->abandoned_) {
-    operation->Recycle();
-    return;
-  }
-  operation->status_ = std::move(status);
-  operation->ended_ = true;
-  if (operation->waiter_) executor_->Schedule(operation->waiter_);
 }
 
 // ---- What waits ---------------------------------------------------------------------------------
@@ -378,7 +319,7 @@ AsyncStatus AsyncDBImpl::WriteAsync(const WriteOptions& options, WriteBatch* upd
   write->options = options;
   write->batch = updates;
   write->start_nanos = StartOfCount();
-  ++under_way_;
+  AsyncDriver::Begin();
   // Not begun here: until it is finished other writes wait for it, perhaps those of this coroutine
   // that do not go through this object.
   fresh_writes_.push_back(write);
@@ -432,22 +373,6 @@ void AsyncDBImpl::EndWrite(Write* write) {
                write->bytes, write->logged);
   }
   End(write, std::move(write->status_));
-}
-
-void AsyncDBImpl::Finished(Operation* operation) {
-  MutexLock lock(&mutex_);
-  finished_.push_back(operation);
-  any_finished_.store(true, std::memory_order_relaxed);  // A thread that sees it takes the lock.
-}
-
-void AsyncDBImpl::TakeFinished() {
-  std::vector<Operation*> finished;
-  {
-    MutexLock lock(&mutex_);
-    finished.swap(finished_);
-    any_finished_.store(false, std::memory_order_relaxed);
-  }
-  for (Operation* operation : finished) operation->TakeResult();
 }
 
 }  // namespace nacre

@@ -1,28 +1,25 @@
 #pragma once
 
-#include <atomic>
-#include <coroutine>
 #include <cstddef>
 #include <functional>
 #include <memory>
 #include <vector>
 
 #include "db/context/database_state.h"
+#include "db/read/async_driver.h"
 #include "db/read/loads_under_way.h"
 #include "db/read/lookup_batch.h"
 #include "db/read/read_path.h"
 #include "db/write/write_path.h"
 #include "nacre/async.h"
 #include "pool/read/async_reader.h"
-#include "util/mutex.h"
 #include "util/threads/executor.h"
 
 namespace nacre {
 
-/// AsyncDB of an owner. One coroutine of its own, the driver, is in the executor's queue as long as
-/// anything is under way: each time it is resumed it takes the reads that have arrived, looks up
-/// what was asked for since, and posts all reads that follow with one doorbell a node. So reads are
-/// batched by themselves, as many as there are coroutines that read.
+/// AsyncDB of an owner. Each time the driver is resumed it takes the reads that have arrived, looks
+/// up what was asked for since, and posts all reads that follow with one doorbell a node. So reads
+/// are batched by themselves, as many as there are coroutines that read.
 ///
 /// Writes are begun by the driver as well, all that were asked for since its last turn, and go out
 /// as one write to the log; a thread finishes them.
@@ -30,7 +27,7 @@ namespace nacre {
 /// A read takes four steps at different times, with the memory that each needs on its way from the
 /// step before: call (filters of MemTables, buckets), first turn of the driver (lookup, post), the
 /// turn when the record has arrived (check, copy), resumption.
-class AsyncDBImpl final : public AsyncDB {
+class AsyncDBImpl final : public AsyncDB, private AsyncDriver {
  public:
   /// What it stands on, which outlives it.
   struct Owners {
@@ -51,7 +48,7 @@ class AsyncDBImpl final : public AsyncDB {
   AsyncStatus MultiGetAsync(const ReadOptions& options, ColumnFamilyHandle* family, size_t num_keys,
                             const Slice* keys, PinnableSlice* values, Status* statuses) override;
   AsyncStatus WriteAsync(const WriteOptions& options, WriteBatch* updates) override;
-  size_t under_way() const override { return under_way_; }
+  size_t under_way() const override { return operations(); }
 
  private:
   /// What reads that began with it look through. Kept by them and, while it is the latest of its
@@ -64,12 +61,6 @@ class AsyncDBImpl final : public AsyncDB {
   struct Read;
   struct MultiRead;
   struct Write;
-  /// A coroutine that only this resumes, or has the executor resume.
-  struct Driver {
-    struct promise_type;
-    std::coroutine_handle<> coroutine;
-  };
-  struct NextTurn;
 
   AsyncDBImpl(const Owners& owners, AsyncExecutor* executor,
               std::unique_ptr<pool::AsyncReader> reader);
@@ -87,10 +78,9 @@ class AsyncDBImpl final : public AsyncDB {
               PinnedView* pinned, SequenceNumber snapshot, MultiRead* all, Status* answer);
   Read* NewRead();
 
-  Driver Drive();
-  /// Has the driver run, if it does not.
-  void Wake();
-  void Turn();
+  void Turn() override;
+  /// The next call may be far off: what is not current any more had better go.
+  void Rest() override { UnpinLatest(); }
   void LookUp(Read* read);
   /// The lookup's next read goes into the reader, or to those that wait for room in it; what it can
   /// load, to what is on its way into the cache.
@@ -104,13 +94,8 @@ class AsyncDBImpl final : public AsyncDB {
   /// Begins the writes that were asked for since the last turn.
   void BeginWrites();
   void EndWrite(Write* write);
-  void End(Operation* operation, Status status);
-  /// What threads have finished.
-  void TakeFinished();
-  void Finished(Operation* operation) EXCLUDES(mutex_);
 
   const Owners db_;
-  AsyncExecutor* const executor_;
   const std::unique_ptr<pool::AsyncReader> reader_;
   std::vector<PinnedView*> latest_;  ///< By id of the family; null if there is none.
   std::vector<Read*> fresh_;         ///< Begun since the last turn.
@@ -120,17 +105,9 @@ class AsyncDBImpl final : public AsyncDB {
   std::vector<Read*> free_reads_;
   std::vector<std::unique_ptr<Read>> reads_;  ///< All that were ever made.
   std::vector<Write*> fresh_writes_;          ///< They were asked for since the last turn.
-  size_t under_way_ = 0;
-  size_t whole_writes_ = 0;  ///< Left to the thread as they are.
-  bool driving_ = false;     ///< The driver is in the executor's queue.
-
-  std::atomic<bool> any_finished_{false};
-  Mutex mutex_;
-  std::vector<Operation*> finished_ GUARDED_BY(mutex_);
-
-  Driver driver_;
-  std::unique_ptr<Executor> read_thread_;   ///< Made when it is needed first.
-  std::unique_ptr<Executor> write_thread_;  ///< In the order of the calls.
+  size_t whole_writes_ = 0;                   ///< Left to the thread as they are.
+  std::unique_ptr<Executor> read_thread_;     ///< Made when it is needed first.
+  std::unique_ptr<Executor> write_thread_;    ///< In the order of the calls.
 };
 
 }  // namespace nacre

@@ -53,6 +53,7 @@ class NacreSession final : public Session {
     write_options_.disable_wal = config.disable_wal;
     read_options_.verify_checksums = config.verify_checksum;
     read_options_.linearizable = config.linearizable;
+    read_options_.read_from_follower = config.read_from_follower;
   }
 
   Status Put(const Slice& key, const Slice& value) override {

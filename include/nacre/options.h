@@ -229,6 +229,13 @@ struct ReadOptions {
   /// now and then three, one of which is a request to the nodes. An owner's reads are always
   /// linearizable. Limits: docs/durability.md, section 11.
   bool linearizable = false;
+  /// For `Get` and `MultiGet` of a keyspace (ShardedDB), without a snapshot: what another member
+  /// owns may be read from the memory nodes, by a follower of the shard in this process, which
+  /// costs its owner nothing. It shows the state of `Options::follow_interval` ago (50 ms if that
+  /// is 0), or an earlier one while this process cannot reach the coordinator; of a batch over
+  /// several shards perhaps a part. Where that is not to be had the owner is asked, as always with
+  /// `linearizable`.
+  bool read_from_follower = false;
   bool verify_checksums = true;
   /// Iterators stay within [*iterate_lower_bound, *iterate_upper_bound). The bounds are not owned
   /// and must outlive the iterator. Each seek uses their values at that time.

@@ -38,6 +38,7 @@ uint64_t Nanos(std::chrono::nanoseconds time) { return static_cast<uint64_t>(tim
 KeyspaceMember::KeyspaceMember(Context context)
     : context_(std::move(context)),
       links_(std::make_shared<MemberLinks>(context_.clock)),
+      others_{.followers = {context_.opener, context_.clock}},
       executor_(context_.threads->NewExecutor(TaskThreads::kUnbounded, "nacre-keyspace")) {}
 
 KeyspaceMember::~KeyspaceMember() { Close().IgnoreError(); }
@@ -154,6 +155,7 @@ Status KeyspaceMember::Close() {
   if (membership_ != nullptr) membership_->Leave();
   if (server_ != nullptr) server_->Stop();
   leader_.reset();
+  others_.followers.TakeUnneeded(ShardMap(), /*self=*/0).clear();
   return status;
 }
 
@@ -236,20 +238,23 @@ void KeyspaceMember::Publish() {
   view->map = *map_;
   for (size_t i = 0; i < map_->size(); ++i) view->shards.push_back(ShardOf(i));
   context_.views->Publish(std::move(view));
+  auto unneeded = others_.followers.TakeUnneeded(*map_, context_.owner->id());
+  // They close in a thread that may wait.
+  if (!unneeded.empty()) executor_->Schedule([closed = std::move(unneeded)] {});
 }
 
 std::shared_ptr<Shard> KeyspaceMember::ShardOf(size_t index) {
   const ShardMap::Shard& record = map_->shards()[index];
   if (std::shared_ptr<LocalShard> local = owned_->Find(record.id); local != nullptr) return local;
   // If it is to be this member's and is not open yet, it cannot be reached for a while.
-  std::shared_ptr<RemoteOwner>& owner = owners_[record.owner];
+  std::shared_ptr<RemoteOwner>& owner = others_.owners[record.owner];
   if (owner == nullptr) {
     owner = std::make_shared<RemoteOwner>(record.owner, links_, context_.clock,
                                           options().operation_timeout);
   }
-  return std::make_shared<RemoteShard>(record.id,
-                                       ShardMap::DatabaseOf(context_.opener->name(), record.id),
-                                       map_->families(), options().comparator, owner);
+  return std::make_shared<RemoteShard>(
+      record.id, ShardMap::DatabaseOf(context_.opener->name(), record.id), map_->families(),
+      options().comparator, owner, &others_.followers);
 }
 
 // ---- The others ---------------------------------------------------------------------------------

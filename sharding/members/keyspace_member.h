@@ -19,6 +19,7 @@
 #include "sharding/remote/member_links.h"
 #include "sharding/remote/remote_owner.h"
 #include "sharding/remote/served_shards.h"
+#include "sharding/remote/shard_followers.h"
 #include "sharding/remote/shard_server.h"
 #include "sharding/shard_opener.h"
 #include "sharding/sharded_view.h"
@@ -72,6 +73,12 @@ class KeyspaceMember final : private ServedShards {
     int rounds = 0;
   };
 
+  /// How shards are reached that other members own.
+  struct Others {
+    std::map<int64_t, std::shared_ptr<RemoteOwner>> owners{};  ///< The thread's.
+    ShardFollowers followers;
+  };
+
   explicit KeyspaceMember(Context context);
 
   Status Start();
@@ -108,12 +115,12 @@ class KeyspaceMember final : private ServedShards {
   std::unique_ptr<OwnedShards> owned_;
   std::unique_ptr<KeyspaceLeader> leader_;
   std::unique_ptr<BatchSettler> settler_;
+  Others others_;
 
   // The thread's.
   std::optional<ShardMap> map_;
   int64_t map_changed_ = 0;
   int64_t revision_ = 0;
-  std::map<int64_t, std::shared_ptr<RemoteOwner>> owners_;
 
   mutable Mutex mutex_;
   CondVar wake_{&mutex_};

@@ -44,11 +44,13 @@ Status Take(const ReadOptions& options, const sharding::Value& read, PinnableSli
 }  // namespace
 
 RemoteDB::RemoteDB(uint32_t shard, std::string name, const std::vector<ShardMap::Family>& families,
-                   const Comparator* comparator, std::shared_ptr<RemoteOwner> owner)
+                   const Comparator* comparator, std::shared_ptr<RemoteOwner> owner,
+                   ShardFollowers* followers)
     : shard_(shard),
       name_(std::move(name)),
       comparator_(comparator),
       owner_(std::move(owner)),
+      followers_(followers),
       default_family_(std::make_unique<RemoteFamily>(0, kDefaultColumnFamilyName)) {
   for (const ShardMap::Family& family : families) {
     families_.emplace(family.id, std::make_unique<RemoteFamily>(family.id, family.name));
@@ -142,9 +144,22 @@ Status RemoteDB::Read(const ReadOptions& options, ColumnFamilyHandle* family, si
   return options.snapshot == nullptr ? std::move(status) : AtSnapshot(status);
 }
 
+std::shared_ptr<ShardFollower> RemoteDB::FollowerFor(const ReadOptions& options) const {
+  if (!options.read_from_follower || options.linearizable || options.snapshot != nullptr) [[likely]]
+    return nullptr;
+  std::map<uint32_t, std::string> families;
+  for (const auto& [id, handle] : families_) families[id] = handle->GetName();
+  return followers_->Find(shard_, families);
+}
+
 Status RemoteDB::Get(const ReadOptions& options, ColumnFamilyHandle* family, const Slice& key,
                      PinnableSlice* value) {
   value->Reset();
+  if (const auto follower = FollowerFor(options); follower != nullptr) {
+    Status status = follower->Get(options, IdOf(family), key, value);
+    if (status.ok() || status.IsNotFound()) return status;
+    value->Reset();
+  }
   MemberExchange exchange(shard_);
   NACRE_RETURN_IF_ERROR(Read(options, family, 1, &key, &exchange));
   const auto& values = exchange.reply()->read().values();
@@ -156,6 +171,14 @@ void RemoteDB::MultiGet(const ReadOptions& options, ColumnFamilyHandle* family, 
                         const Slice* keys, PinnableSlice* values, Status* statuses) {
   for (size_t i = 0; i < num_keys; ++i) values[i].Reset();
   if (num_keys == 0) return;
+  if (const auto follower = FollowerFor(options); follower != nullptr) {
+    follower->MultiGet(options, IdOf(family), num_keys, keys, values, statuses);
+    const bool answered = std::all_of(statuses, statuses + num_keys, [](const Status& status) {
+      return status.ok() || status.IsNotFound();
+    });
+    if (answered) return;
+    for (size_t i = 0; i < num_keys; ++i) values[i].Reset();
+  }
   MemberExchange exchange(shard_);
   Status status = Read(options, family, num_keys, keys, &exchange);
   const auto& read = exchange.reply()->read().values();

@@ -12,6 +12,7 @@
 #include "sharding/remote/member_exchange.h"
 #include "sharding/remote/remote_owner.h"
 #include "sharding/remote/remote_snapshot.h"
+#include "sharding/remote/shard_followers.h"
 #include "sharding/shard_map.h"
 
 namespace nacre {
@@ -24,9 +25,10 @@ namespace nacre {
 /// Thread safety: as DB.
 class RemoteDB final : public DB {
  public:
-  /// `families` are those of the keyspace, without the default one.
+  /// `families` are those of the keyspace, without the default one. `followers` outlives it.
   RemoteDB(uint32_t shard, std::string name, const std::vector<ShardMap::Family>& families,
-           const Comparator* comparator, std::shared_ptr<RemoteOwner> owner);
+           const Comparator* comparator, std::shared_ptr<RemoteOwner> owner,
+           ShardFollowers* followers);
   ~RemoteDB() override;
 
   using DB::CreateColumnFamilies;
@@ -114,6 +116,9 @@ class RemoteDB final : public DB {
   Status Read(const ReadOptions& options, ColumnFamilyHandle* family, size_t num_keys,
               const Slice* keys, MemberExchange* exchange);
 
+  /// The follower that may answer reads with `options`; null: the owner is asked.
+  std::shared_ptr<ShardFollower> FollowerFor(const ReadOptions& options) const;
+
   // ---- remote_db_requests.cc ----
   Status Ask(MemberExchange* exchange, Unanswered unanswered = Unanswered::kRetry) const;
   /// For what takes as long as it takes.
@@ -126,6 +131,7 @@ class RemoteDB final : public DB {
   const std::string name_;
   const Comparator* const comparator_;
   const std::shared_ptr<RemoteOwner> owner_;
+  ShardFollowers* const followers_;
   const std::unique_ptr<ColumnFamilyHandle> default_family_;
   std::map<uint32_t, std::unique_ptr<ColumnFamilyHandle>> families_;  ///< The others, by their ids.
 };

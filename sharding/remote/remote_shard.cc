@@ -43,10 +43,12 @@ void Tell(RemoteOwner* owner, sharding::MemberRequest* request) {
 
 RemoteShard::RemoteShard(uint32_t id, std::string database,
                          const std::vector<ShardMap::Family>& families,
-                         const Comparator* comparator, std::shared_ptr<RemoteOwner> owner)
+                         const Comparator* comparator, std::shared_ptr<RemoteOwner> owner,
+                         ShardFollowers* followers)
     : Shard(id, nullptr),
       owner_(std::move(owner)),
-      db_(std::make_unique<RemoteDB>(id, std::move(database), families, comparator, owner_)) {}
+      db_(std::make_unique<RemoteDB>(id, std::move(database), families, comparator, owner_,
+                                     followers)) {}
 
 RemoteShard::~RemoteShard() = default;
 

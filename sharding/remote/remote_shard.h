@@ -12,15 +12,17 @@
 namespace nacre {
 
 class RemoteDB;
+class ShardFollowers;
 
 /// A shard that another member serves. Each operation is a request to it.
 ///
 /// Thread safety: as Shard.
 class RemoteShard final : public Shard, private BatchParticipant {
  public:
-  /// `families` are those of the keyspace, without the default one.
+  /// `families` are those of the keyspace, without the default one. `followers` outlives it.
   RemoteShard(uint32_t id, std::string database, const std::vector<ShardMap::Family>& families,
-              const Comparator* comparator, std::shared_ptr<RemoteOwner> owner);
+              const Comparator* comparator, std::shared_ptr<RemoteOwner> owner,
+              ShardFollowers* followers);
   ~RemoteShard() override;
 
   DB* db() const override;
