@@ -2,10 +2,10 @@
 
 Each round runs db_bench over four nacre-memnode processes and an etcd of this host: with a process
 that owns all shards, and with one that owns none, so that it sends each Get and Put to another
-process that owns them; with memory and requests over shm, and over tcp, and with the round trip of
-a network before the memory (rtt_us), which requests between members know nothing of. Then three
-members, of which one serves the threads, move shards, and one is killed. A row shows medians over
-the rounds.
+process that owns them, and reads them again from the memory nodes as a follower; with memory and
+requests over shm, and over tcp, and with the round trip of a network before the memory (rtt_us),
+which requests between members know nothing of. Then three members, of which one serves the threads,
+move shards, and one is killed. A row shows medians over the rounds.
 """
 
 import argparse
@@ -48,7 +48,7 @@ MOVING = ("fillrandom", *SETTLE, "moves", "failover")
 class Run:
     """One process of db_bench, and those that it starts."""
     network: str
-    kind: str  # "own", "forwarded" or "moving".
+    kind: str  # "own", "forwarded", "following" or "moving".
 
     @property
     def name(self) -> str:
@@ -65,11 +65,12 @@ class Run:
                 "--readwritepercent=50", f"--writes={max(1, num // THREADS)}"
         if self.kind == "own":
             return "--members=1", "--threads=1"
+        follow = ("--read_from_follower",) if self.kind == "following" else ()
         return "--members=1", "--threads=1", "--member_address=none", \
-            f"--other_member_address={address}"
+            f"--other_member_address={address}", *follow
 
 
-RUNS = (*(Run(network, kind) for network in NETWORKS for kind in ("own", "forwarded")),
+RUNS = (*(Run(network, kind) for network in NETWORKS for kind in ("own", "forwarded", "following")),
         Run("shm", "moving"))
 Report = dict[str, dict]  # By benchmark.
 
@@ -83,6 +84,14 @@ def forwarded(benchmark: str, network: str, percentile: str) -> Row:
                (other, own), peer="own shard")
 
 
+def following(network: str, percentile: str) -> Row:
+    own, follower = Run(network, "own").name, Run(network, "following").name
+    return Row(f"Get of another member's shard as a follower, {network}, {percentile}", "us",
+               lambda reports, _: (reports[follower][GET][f"{percentile}_us"],
+                                   reports[own][GET][f"{percentile}_us"]),
+               (follower, own), peer="own shard")
+
+
 def moving(title: str, benchmark: str, figure: str, value: str) -> Row:
     name = Run("shm", "moving").name
     return Row(title, "ms",
@@ -93,6 +102,7 @@ def moving(title: str, benchmark: str, figure: str, value: str) -> Row:
 ROWS = (
     *(forwarded(benchmark, network, percentile) for network in NETWORKS
       for benchmark in (GET, PUT) for percentile in ("p50", "p99")),
+    *(following(network, percentile) for network in NETWORKS for percentile in ("p50", "p99")),
     *(moving(f"longest operation in a move, {value}", "moves", "longest_operation", f"{value}_us")
       for value in ("p50", "p99", "max")),
     moving("a move, p50", "moves", "move", "p50_us"),
