@@ -56,7 +56,7 @@ constexpr Bug kBugs[] = {
     {"log.header-of-another-segment-accepted", "what is in a recycled segment passes for its head",
      311},
     {"log.recycled-segment-read-as-new", "records of the segment that was there before are read"},
-    {"log.one-copy-read", "recovery asks one copy of the log only", 11},
+    {"log.one-copy-read", "recovery asks one copy of the log only", 195},
     {"log.released-before-the-flush", "the log is dropped when a flush begins"},
     {"log.record-cut-at-the-end-of-the-ring",
      "what does not fit before the ring's end is not there"},
