@@ -13,11 +13,10 @@ namespace {
 /// Each read of a shard is within those of the shards before it, on the stack.
 constexpr size_t kShardsTogether = 64;
 
-/// Says that a shard has moved, if one of them does.
-Status MovedOf(std::span<const Status> statuses) {
-  const auto moved = std::ranges::find_if(
-      statuses, [](const Status& status) { return status.IsFenced() || status.IsAborted(); });
-  return moved == statuses.end() ? Status::OK() : Status::Aborted(moved->ToString());
+/// `Aborted` if an answer says that a shard has moved.
+Status CheckStayed(std::span<const Status> answers) {
+  const Status moved = MovedOf(answers);
+  return moved.ok() ? Status::OK() : Status::Aborted(moved.ToString());
 }
 
 }  // namespace
@@ -25,8 +24,7 @@ Status MovedOf(std::span<const Status> statuses) {
 ShardedMultiGet::ShardedMultiGet(const ReadOptions& options, const ShardedSnapshot& snapshot,
                                  const ShardedFamily& family, std::span<const Slice> keys,
                                  PinnableSlice* values, Status* statuses)
-    : options_(options),
-      snapshot_(snapshot),
+    : snapshot_(snapshot),
       family_(family),
       keys_(keys),
       values_(values),
@@ -85,7 +83,7 @@ Status ShardedMultiGet::ReadRemote(size_t part) {
   SomeKeys there(keys_, [&](size_t key) { return part_of_[key] == part; });
   shard.db()->MultiGet(parts_[part].options, handle, there.size(), there.keys().data(),
                        there.values(), there.statuses());
-  NACRE_RETURN_IF_ERROR(MovedOf(there.answers()));
+  NACRE_RETURN_IF_ERROR(CheckStayed(there.answers()));
   there.GiveBack(values_, statuses_);
   return Status::OK();
 }
@@ -94,7 +92,7 @@ Status ShardedMultiGet::ReadLocal(std::span<const size_t> parts, size_t next) {
   if (next == parts.size()) {
     LookUp(parts);
     const bool may_move = ShardOf(parts_[parts.front()])->local()->may_move();
-    return may_move ? MovedOf({statuses_, keys_.size()}) : Status::OK();
+    return may_move ? CheckStayed({statuses_, keys_.size()}) : Status::OK();
   }
   Part* const part = &parts_[parts[next]];
   LocalShard* const shard = ShardOf(*part)->local();

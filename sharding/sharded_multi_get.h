@@ -47,7 +47,6 @@ class ShardedMultiGet {
   Status ReadLocal(std::span<const size_t> parts, size_t next);
   void LookUp(std::span<const size_t> parts);
 
-  const ReadOptions& options_;
   const ShardedSnapshot& snapshot_;
   const ShardedFamily& family_;
   const std::span<const Slice> keys_;

@@ -13,14 +13,6 @@
 namespace nacre {
 namespace {
 
-/// The first of them that says that a shard has moved; or OK.
-Status MovedOf(size_t count, const Status* statuses) {
-  const Status* const end = statuses + count;
-  const Status* const fenced =
-      std::find_if(statuses, end, [](const Status& s) { return s.IsFenced() || s.IsAborted(); });
-  return fenced == end ? Status::OK() : *fenced;
-}
-
 /// A MultiGet whose values may be of several moments.
 void MultiGetByShard(DB* db, const ShardMap& map, const ReadOptions& options,
                      ColumnFamilyHandle* handle, std::span<const Slice> keys, PinnableSlice* values,
@@ -121,14 +113,12 @@ void ShardedDBImpl::MultiGet(const ReadOptions& options, ColumnFamilyHandle* han
         return ReadIn(view.shards[first].get(), *family, sets,
                       [&](DB* db, ColumnFamilyHandle* there) {
                         db->MultiGet(options, there, num_keys, keys, values, statuses);
-                        return MovedOf(num_keys, statuses);
+                        return MovedOf({statuses, num_keys});
                       });
       }));
     }
     if (!several) return Status::OK();
-    const bool may_be_of_several_moments =
-        options.read_from_follower && !options.linearizable && options.snapshot == nullptr;
-    if (may_be_of_several_moments) {
+    if (ShardFollowers::MayAnswer(options)) {
       MultiGetByShard(this, views_->latest()->map, options, handle, {keys, num_keys}, values,
                       statuses);
       return Status::OK();

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <span>
 #include <utility>
@@ -10,6 +11,13 @@
 #include "nacre/status.h"
 
 namespace nacre {
+
+/// The first answer that says that a shard has moved; or OK.
+inline Status MovedOf(std::span<const Status> answers) {
+  const auto moved = std::ranges::find_if(
+      answers, [](const Status& status) { return status.IsFenced() || status.IsAborted(); });
+  return moved == answers.end() ? Status::OK() : *moved;
+}
 
 /// Some of the keys of a MultiGet, to be looked up by themselves, with what they are answered.
 class SomeKeys {

@@ -27,6 +27,11 @@ class WriteChecks {
  public:
   virtual ~WriteChecks() = default;
 
+  /// What Write answers if others have written one of the keys.
+  static Status Conflict() {
+    return Status::Busy("commit: others have written what this transaction has tracked");
+  }
+
   /// From here on, or from `snapshot` on if that is not null, what others write to `key` is
   /// noticed. `*sequence`: that of the state which the key is compared with.
   virtual Status Watch(ColumnFamilyHandle* family, const Slice& key,
@@ -45,10 +50,6 @@ class WriteChecks {
   /// Bounds the snapshots of a long transaction, which cost the database something: later keys are
   /// compared with an earlier state than would be needed.
   static constexpr size_t kSnapshotsMax = 16;
-
-  static Status Conflict() {
-    return Status::Busy("commit: others have written what this transaction has tracked");
-  }
 };
 
 }  // namespace nacre

@@ -7,6 +7,7 @@
 #include "db/db_impl.h"
 #include "sharding/batches/batch_parts.h"
 #include "sharding/local_shard.h"
+#include "transactions/write_checks.h"
 #include "util/named_point.h"
 #include "util/planted_bug.h"
 
@@ -86,7 +87,7 @@ Status LocalParticipant::Check(const std::vector<KeyCheck>& checks) const {
     SequenceNumber latest = 0;
     NACRE_RETURN_IF_ERROR(shard_->LatestSequenceOf(check.family, check.key, since, &latest));
     if (latest > since && !NACRE_PLANTED_BUG("batch.checks-are-left-out")) {
-      return Status::Busy("commit: others have written what this transaction has tracked");
+      return WriteChecks::Conflict();
     }
   }
   return Status::OK();

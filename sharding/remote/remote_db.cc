@@ -145,11 +145,9 @@ Status RemoteDB::Read(const ReadOptions& options, ColumnFamilyHandle* family, si
 }
 
 std::shared_ptr<ShardFollower> RemoteDB::FollowerFor(const ReadOptions& options) const {
-  if (!options.read_from_follower || options.linearizable || options.snapshot != nullptr) [[likely]]
+  if (!ShardFollowers::MayAnswer(options)) [[likely]]
     return nullptr;
-  std::map<uint32_t, std::string> families;
-  for (const auto& [id, handle] : families_) families[id] = handle->GetName();
-  return followers_->Find(shard_, families);
+  return followers_->Find(shard_, families_);
 }
 
 Status RemoteDB::Get(const ReadOptions& options, ColumnFamilyHandle* family, const Slice& key,

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <string>
 #include <utility>
 
 #include "sharding/shard_opener.h"
@@ -50,8 +51,7 @@ void ShardFollower::MultiGet(const ReadOptions& options, uint32_t family, size_t
 
 // ---- All ----------------------------------------------------------------------------------------
 
-std::shared_ptr<ShardFollower> ShardFollowers::Find(
-    uint32_t shard, const std::map<uint32_t, std::string>& families) {
+std::shared_ptr<ShardFollower> ShardFollowers::Find(uint32_t shard, const Families& families) {
   {
     MutexLock lock(&mutex_);
     Entry& entry = entries_[shard];
@@ -77,7 +77,7 @@ std::shared_ptr<ShardFollower> ShardFollowers::Find(
   return opened;
 }
 
-Status ShardFollowers::Open(uint32_t shard, const std::map<uint32_t, std::string>& families,
+Status ShardFollowers::Open(uint32_t shard, const Families& families,
                             std::shared_ptr<ShardFollower>* follower) const {
   const ShardedOptions& of_keyspace = opener_->options();
   DBOptions options = of_keyspace;
@@ -90,8 +90,8 @@ Status ShardFollowers::Open(uint32_t shard, const std::map<uint32_t, std::string
   std::vector<uint32_t> ids = {0};
   std::vector<ColumnFamilyDescriptor> descriptors = {
       ColumnFamilyDescriptor(kDefaultColumnFamilyName, of_keyspace)};
-  for (const auto& [id, name] : families) {
-    const ColumnFamilyDescriptor* const known = opener_->Find(name);
+  for (const auto& [id, handle] : families) {
+    const ColumnFamilyDescriptor* const known = opener_->Find(handle->GetName());
     if (known == nullptr) continue;
     ids.push_back(id);
     descriptors.push_back(*known);

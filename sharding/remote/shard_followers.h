@@ -3,8 +3,6 @@
 #include <cstdint>
 #include <map>
 #include <memory>
-#include <set>
-#include <string>
 #include <vector>
 
 #include "nacre/db.h"
@@ -49,9 +47,13 @@ class ShardFollowers {
 
   /// The shard's. The first call opens it, which takes milliseconds. Null if it cannot be opened
   /// now, or another thread opens it: the owner is there, too.
-  std::shared_ptr<ShardFollower> Find(uint32_t shard,
-                                      const std::map<uint32_t, std::string>& families)
-      EXCLUDES(mutex_);
+  /// `families` are those of the keyspace by their ids there, without the default one.
+  using Families = std::map<uint32_t, std::unique_ptr<ColumnFamilyHandle>>;
+  std::shared_ptr<ShardFollower> Find(uint32_t shard, const Families& families) EXCLUDES(mutex_);
+  /// Whether followers may answer reads with `options`.
+  static bool MayAnswer(const ReadOptions& options) {
+    return options.read_from_follower && !options.linearizable && options.snapshot == nullptr;
+  }
   /// Takes those away of which `map` has no shard any more, or this process. They close with their
   /// last reference.
   std::vector<std::shared_ptr<ShardFollower>> TakeUnneeded(const ShardMap& map, int64_t self)
@@ -64,7 +66,7 @@ class ShardFollowers {
     uint64_t not_before_nanos = 0;
   };
 
-  Status Open(uint32_t shard, const std::map<uint32_t, std::string>& families,
+  Status Open(uint32_t shard, const Families& families,
               std::shared_ptr<ShardFollower>* follower) const;
 
   const ShardOpener* const opener_;
