@@ -12,7 +12,7 @@
 
 #include "ctl/ctl_report.h"
 #include "ctl/keyspace_report.h"
-#include "sharding/members/balancer.h"
+#include "sharding/balance/balance_options.h"
 #include "sharding/members/keyspace_admin.h"
 #include "util/uri.h"
 
@@ -153,6 +153,19 @@ Status ShowBalance(KeyspaceAdmin* admin, bool json) {
   return Status::OK();
 }
 
+/// `words` from the first change on, each as NAME=VALUE.
+Status SetBalance(KeyspaceAdmin* admin, const std::vector<std::string>& words) {
+  BalanceChanges changes;
+  for (size_t i = 3; i < words.size(); ++i) {
+    const size_t equals = words[i].find('=');
+    if (equals == std::string::npos) {
+      return Status::InvalidArgument(fmt::format("'{}' is not of the form NAME=VALUE", words[i]));
+    }
+    changes[words[i].substr(0, equals)] = words[i].substr(equals + 1);
+  }
+  return admin->SetBalance(changes);
+}
+
 Status Show(KeyspaceAdmin* admin, bool shards, bool json, bool* fine) {
   KeyspaceReport report;
   NACRE_RETURN_IF_ERROR(AskKeyspace(admin, &report));
@@ -185,7 +198,10 @@ bool FitsKeyspaceCommand(const std::vector<std::string>& words) {
   if (command == "merge") return words.size() == 4;
   if (words.size() == 2) return true;
   const std::string& order = words[2];
-  if (command == "balance") return words.size() == 3 && (order == "pause" || order == "resume");
+  if (command == "balance") {
+    if (order == "set") return words.size() > 3;
+    return words.size() == 3 && (order == "pause" || order == "resume");
+  }
   return words.size() == 4 && (order == "drain" || order == "undrain");
 }
 
@@ -208,7 +224,10 @@ Status RunKeyspaceCommand(const KeyspaceRequest& request, const std::vector<std:
     return command == "balance" ? ShowBalance(admin.get(), request.json)
                                 : Show(admin.get(), command == "shards", request.json, fine);
   }
-  if (command == "balance") return admin->Pause(words[2] == "pause");
+  if (command == "balance") {
+    if (words[2] == "set") return SetBalance(admin.get(), words);
+    return admin->SetBalance({{"paused", words[2] == "pause" ? "true" : "false"}});
+  }
   return Drain(admin.get(), words[3], words[2] == "drain", request.wait, clock);
 }
 

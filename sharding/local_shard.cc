@@ -149,6 +149,16 @@ Status LocalShard::PrepareHandover() const {
   return Do([this] { return engine_->PrepareHandover(); });
 }
 
+uint64_t LocalShard::BytesHeld() const {
+  uint64_t bytes = 0;
+  for (const char* const property :
+       {"nacre.total-sst-files-size", "nacre.cur-size-all-mem-tables"}) {
+    uint64_t part = 0;
+    if (db_->GetAggregatedIntProperty(property, &part)) bytes += part;
+  }
+  return bytes;
+}
+
 Status LocalShard::CloseForHandover() {
   participant_.Close();
   return engine_->CloseForHandover();

@@ -120,6 +120,9 @@ class LocalShard final : public Shard {
   /// Reads and writes so far, more or less: some of a thread's are counted for all of them.
   uint64_t operations_counted() const { return counted_.load(std::memory_order_relaxed); }
 
+  /// What it holds, in tables and MemTables.
+  uint64_t BytesHeld() const;
+
   /// Closes the database so that another process has it soon, after Leave.
   Status CloseForHandover();
   /// `Close` of the database; no operation is under way. Iterators and snapshots may be there.

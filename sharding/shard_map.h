@@ -44,7 +44,7 @@ class ShardMap {
   };
 
   /// How the leader spreads the shards over the members. A number that is 0 is a default
-  /// (sharding/members/balancer.h).
+  /// (sharding/balance/balancer.h).
   struct Balance {
     /// Nothing is moved, split or merged by itself, save that failover and draining go on.
     bool paused = false;

@@ -62,7 +62,7 @@ Status ShardedDBImpl::OnShardOf(const std::optional<std::string>& key, const Sha
     if (const std::string* const end = view->map.EndOf(index); end != nullptr) *next = *end;
     const auto call = [&]() -> Status {
       ColumnFamilyHandle* handle = nullptr;
-      NACRE_RETURN_IF_ERROR(HandleOf(*shard, family, &handle));
+      NACRE_RETURN_IF_ERROR(family.HandleIn(*shard, &handle));
       return work(*shard, handle);
     };
     Status status = shard->local() == nullptr ? call() : shard->local()->Do(call);
@@ -188,7 +188,7 @@ Status ShardedDBImpl::EnableAutoCompaction(const std::vector<ColumnFamilyHandle*
     std::vector<ColumnFamilyHandle*> there;
     for (const ShardedFamily* family : families) {
       ColumnFamilyHandle* handle = shard.db()->DefaultColumnFamily();
-      if (family->id() != 0) NACRE_RETURN_IF_ERROR(HandleOf(shard, *family, &handle));
+      if (family->id() != 0) NACRE_RETURN_IF_ERROR(family->HandleIn(shard, &handle));
       there.push_back(handle);
     }
     return shard.db()->EnableAutoCompaction(there);

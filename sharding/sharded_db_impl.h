@@ -15,6 +15,7 @@
 #include "sharding/local_owner.h"
 #include "sharding/local_shard.h"
 #include "sharding/members/keyspace_member.h"
+#include "sharding/reshaping/local_balancer.h"
 #include "sharding/reshaping/local_reshaping.h"
 #include "sharding/shard_opener.h"
 #include "sharding/sharded_family.h"
@@ -124,12 +125,14 @@ class ShardedDBImpl final : public ShardedDB {
   // ---- sharded_reshaping.cc ----
   Status SplitShard(uint32_t shard, const Slice& key) override EXCLUDES(change_mutex_);
   Status MergeShards(uint32_t low, uint32_t high) override EXCLUDES(change_mutex_);
+  Status SetBalance(const std::unordered_map<std::string, std::string>& changes) override
+      EXCLUDES(change_mutex_);
+  std::unordered_map<std::string, std::string> GetBalance() const override;
 
   // ---- sharded_members.cc: with a coordinator ----
   Status GetMembers(std::vector<ShardMember>* members) const override;
   Status MoveShard(uint32_t shard, int64_t member) override;
   Status DrainMember(int64_t member, bool drain) override;
-  Status PauseMoves(bool pause) override;
 
  private:
   friend class ShardedChecks;
@@ -156,8 +159,6 @@ class ShardedDBImpl final : public ShardedDB {
   // ---- sharded_families.cc ----
   /// The view's shards with another map, whose families were changed.
   void PublishMap(const ShardMap& map) REQUIRES(change_mutex_);
-  static Status HandleOf(const Shard& shard, const ShardedFamily& family,
-                         ColumnFamilyHandle** handle);
 
   /// Calls `work(view)` with the latest view, and again if a shard has moved meanwhile.
   template <typename Work>
@@ -222,7 +223,8 @@ class ShardedDBImpl final : public ShardedDB {
   std::atomic<uint64_t> next_batch_{1};
 
   Mutex change_mutex_;        ///< A change of the families or the shards is under way.
-  LocalReshaping reshaping_;  ///< Without a coordinator.
+  LocalReshaping reshaping_;  ///< Without a coordinator, as the next one.
+  std::unique_ptr<LocalBalancer> balancer_;
   bool closed_ = false;
   Status close_status_;
 };
@@ -243,7 +245,7 @@ Status ShardedDBImpl::ReadIn(Shard* shard, const ShardedFamily& family, const Ke
                              const Work& work) {
   const auto call = [&]() -> Status {
     ColumnFamilyHandle* handle = nullptr;
-    NACRE_RETURN_IF_ERROR(HandleOf(*shard, family, &handle));
+    NACRE_RETURN_IF_ERROR(family.HandleIn(*shard, &handle));
     return work(shard->db(), handle);
   };
   return shard->local() == nullptr ? call() : shard->local()->Read(keys, call);
@@ -254,18 +256,10 @@ Status ShardedDBImpl::ReadAt(const Shard& shard, const ShardedFamily& family, co
                              const Work& work) {
   const auto call = [&]() -> Status {
     ColumnFamilyHandle* handle = nullptr;
-    NACRE_RETURN_IF_ERROR(HandleOf(shard, family, &handle));
+    NACRE_RETURN_IF_ERROR(family.HandleIn(shard, &handle));
     return work(shard.db(), handle);
   };
   return shard.local() == nullptr ? call() : shard.local()->ReadAt(keys, call);
-}
-
-inline Status ShardedDBImpl::HandleOf(const Shard& shard, const ShardedFamily& family,
-                                      ColumnFamilyHandle** handle) {
-  *handle = shard.Handle(family.id());
-  if (*handle != nullptr || family.id() == 0) [[likely]]
-    return Status::OK();
-  return Status::InvalidArgument("column family " + family.name() + " was dropped");
 }
 
 }  // namespace nacre

@@ -10,6 +10,8 @@
 #include "nacre/column_family.h"
 #include "nacre/db.h"
 #include "nacre/slice_transform.h"
+#include "nacre/status.h"
+#include "sharding/shard.h"
 #include "sharding/sharded_view.h"
 #include "util/mutex.h"
 
@@ -31,6 +33,14 @@ class ShardedFamily {
   /// May be null.
   const std::shared_ptr<const SliceTransform>& prefix_extractor() const {
     return prefix_extractor_;
+  }
+  /// Its handle in a shard, null for the default one: see Shard::Handle. `InvalidArgument` if the
+  /// family was dropped.
+  Status HandleIn(const Shard& shard, ColumnFamilyHandle** handle) const {
+    *handle = shard.Handle(id_);
+    if (*handle != nullptr || id_ == 0) [[likely]]
+      return Status::OK();
+    return Status::InvalidArgument("column family " + name_ + " was dropped");
   }
   /// Until it is destroyed, handles of it read what was there.
   void SetDropped(std::shared_ptr<ShardedViews> views) { dropped_from_ = std::move(views); }

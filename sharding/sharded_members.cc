@@ -138,6 +138,4 @@ Status ShardedDBImpl::DrainMember(int64_t member, bool drain) {
   return AskLeader(DrainRequest(member, drain));
 }
 
-Status ShardedDBImpl::PauseMoves(bool pause) { return AskLeader(PauseRequest(pause)); }
-
 }  // namespace nacre

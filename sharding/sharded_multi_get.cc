@@ -70,16 +70,10 @@ KeySets ShardedMultiGet::KeysIn(size_t part) const {
   return sets;
 }
 
-Status ShardedMultiGet::HandleIn(const Shard& shard, ColumnFamilyHandle** handle) const {
-  *handle = shard.Handle(family_.id());
-  if (*handle != nullptr || family_.id() == 0) return Status::OK();
-  return Status::InvalidArgument("column family " + family_.name() + " was dropped");
-}
-
 Status ShardedMultiGet::ReadRemote(size_t part) {
   const Shard& shard = *ShardOf(parts_[part]);
   ColumnFamilyHandle* handle = nullptr;
-  NACRE_RETURN_IF_ERROR(HandleIn(shard, &handle));
+  NACRE_RETURN_IF_ERROR(family_.HandleIn(shard, &handle));
   SomeKeys there(keys_, [&](size_t key) { return part_of_[key] == part; });
   shard.db()->MultiGet(parts_[part].options, handle, there.size(), there.keys().data(),
                        there.values(), there.statuses());
@@ -99,7 +93,7 @@ Status ShardedMultiGet::ReadLocal(std::span<const size_t> parts, size_t next) {
   return shard->ReadAt([&] { return KeysIn(parts[next]); },
                        [&]() -> Status {
                          ColumnFamilyHandle* handle = nullptr;
-                         NACRE_RETURN_IF_ERROR(HandleIn(*shard, &handle));
+                         NACRE_RETURN_IF_ERROR(family_.HandleIn(*shard, &handle));
                          DatabaseParts* const database = shard->engine()->parts();
                          ColumnFamily* family = nullptr;
                          NACRE_RETURN_IF_ERROR(database->state.FindFamily(handle, &family));

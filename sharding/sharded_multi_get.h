@@ -40,8 +40,6 @@ class ShardedMultiGet {
 
   Shard* ShardOf(const Part& part) const { return snapshot_.view().shards[part.shard].get(); }
   KeySets KeysIn(size_t part) const;
-  /// The handle there; `InvalidArgument` if the family was dropped.
-  Status HandleIn(const Shard& shard, ColumnFamilyHandle** handle) const;
   Status ReadRemote(size_t part);
   /// Looks up the keys of all local parts, within reads of those from `next` on.
   Status ReadLocal(std::span<const size_t> parts, size_t next);

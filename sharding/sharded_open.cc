@@ -6,6 +6,8 @@
 #include "db/db_impl.h"
 #include "db/options/options_check.h"
 #include "db/options/pool_of_options.h"
+#include "pool/pool_client.h"
+#include "pool/pool_impl.h"
 #include "sharding/batches/shared_batch.h"
 #include "sharding/members/coordinator.h"
 #include "sharding/members/membership.h"
@@ -182,11 +184,22 @@ Status ShardedDBImpl::OpenAlone() {
   std::vector<ColumnFamilyHandle*> made;
   NACRE_RETURN_IF_ERROR(CreateColumnFamilies(missing, &made));
   for (ColumnFamilyHandle* handle : made) delete handle;
+  const auto pool = std::dynamic_pointer_cast<pool::PoolImpl>(opener_->options().pool);
+  if (pool == nullptr) return Status::InvalidArgument("Options::pool is none of Nacre's");
+  balancer_ = std::make_unique<LocalBalancer>(LocalBalancer::Context{
+      .views = views_.get(),
+      .threads = pool->client()->threads(),
+      .clock = clock_,
+      .keyspace = name_,
+      .log = opener_->options().info_log,
+      .split = [this](uint32_t shard) { return SplitShard(shard, {}); },
+      .merge = [this](uint32_t low, uint32_t high) { return MergeShards(low, high); }});
   return Status::OK();
 }
 
 Status ShardedDBImpl::Close() {
   if (std::exchange(closed_, true)) return close_status_;
+  balancer_.reset();
   recent_.Drop();
   if (member_ != nullptr) {
     close_status_ = member_->Close();

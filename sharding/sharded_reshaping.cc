@@ -1,9 +1,11 @@
-// Splits and merges of shards. With a coordinator the member that leads does them.
+// Splits and merges of shards, and when they take place by themselves. With a coordinator the
+// member that leads does them.
 
 #include <string>
 #include <vector>
 
 #include "db/copy/middle_key.h"
+#include "sharding/balance/balance_options.h"
 #include "sharding/remote/member_codec.h"
 #include "sharding/sharded_db_impl.h"
 #include "util/exceptions.h"
@@ -55,6 +57,25 @@ Status ShardedDBImpl::MergeShards(uint32_t low, uint32_t high) {
       return map->BeginMerge(low, high, reshaping);
     });
   });
+}
+
+Status ShardedDBImpl::SetBalance(const std::unordered_map<std::string, std::string>& changes) {
+  const BalanceChanges ordered(changes.begin(), changes.end());
+  if (member_ != nullptr) return AskLeader(BalanceRequest(ordered));
+  return CatchAll([&]() -> Status {
+    MutexLock lock(&change_mutex_);
+    ShardMap changed = views_->latest()->map;
+    ShardMap::Balance balance = changed.balance();
+    NACRE_RETURN_IF_ERROR(ChangeBalance(ordered, &balance));
+    changed.SetBalance(balance);
+    NACRE_RETURN_IF_ERROR(opener_->SaveMap(changed));
+    PublishMap(changed);
+    return Status::OK();
+  });
+}
+
+std::unordered_map<std::string, std::string> ShardedDBImpl::GetBalance() const {
+  return TextsOf(views_->latest()->map.balance());
 }
 
 Status ShardedDBImpl::AwaitReshaped(const std::vector<uint32_t>& gone, const std::string& key) {

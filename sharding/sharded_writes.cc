@@ -26,7 +26,7 @@ Status ShardedDBImpl::WriteKey(ColumnFamilyHandle* handle, const Slice& key, con
     Shard* const shard = view.shards[view.map.Find(key)].get();
     const auto call = [&]() -> Status {
       ColumnFamilyHandle* there = nullptr;
-      NACRE_RETURN_IF_ERROR(HandleOf(*shard, *family, &there));
+      NACRE_RETURN_IF_ERROR(family->HandleIn(*shard, &there));
       return work(shard->db(), there);
     };
     if (shard->local() == nullptr) return call();

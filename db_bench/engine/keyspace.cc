@@ -131,7 +131,7 @@ Status KeyspaceMembers::AwaitMembers() const {
 }
 
 Status KeyspaceMembers::Spread() {
-  NACRE_RETURN_IF_ERROR(Insist(clock_, [&] { return db_->PauseMoves(true); }));
+  NACRE_RETURN_IF_ERROR(Insist(clock_, [&] { return db_->SetBalance({{"paused", "true"}}); }));
   std::vector<ShardMember> servers;
   NACRE_RETURN_IF_ERROR(Servers(&servers));
   size_t next = 0;

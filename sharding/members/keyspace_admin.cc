@@ -224,8 +224,8 @@ Status KeyspaceAdmin::Drain(int64_t member, bool drain) {
   return AskLeader(DrainRequest(member, drain), Deadline::After(clock_, kPatience));
 }
 
-Status KeyspaceAdmin::Pause(bool pause) {
-  return AskLeader(PauseRequest(pause), Deadline::After(clock_, kPatience));
+Status KeyspaceAdmin::SetBalance(const BalanceChanges& changes) {
+  return AskLeader(BalanceRequest(changes), Deadline::After(clock_, kPatience));
 }
 
 }  // namespace nacre

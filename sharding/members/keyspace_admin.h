@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "nacre/status.h"
+#include "sharding/balance/balance_options.h"
 #include "sharding/members/coordinator.h"
 #include "sharding/members/membership.h"
 #include "sharding/remote/member_links.h"
@@ -72,9 +73,8 @@ class KeyspaceAdmin {
   Status MergeShards(uint32_t low, uint32_t high);
   /// From here on, or no more, the member gets no shards, and those that it has go to others.
   Status Drain(int64_t member, bool drain);
-  /// From here on, or no more, no shard moves by itself, save from members that are gone or
-  /// drained.
-  Status Pause(bool pause);
+  /// As ShardedDB::SetBalance.
+  Status SetBalance(const BalanceChanges& changes);
 
  private:
   KeyspaceAdmin(std::shared_ptr<Coordinator> coordinator, std::string keyspace,

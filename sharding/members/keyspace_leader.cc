@@ -150,19 +150,12 @@ void KeyspaceLeader::LookAtLoads(const KeyspaceState& state) {
       const size_t index = map_.IndexOf(load.shard());
       if (index == map_.size() || map_.shards()[index].owner != member) continue;
       served_.insert(load.shard());
-      const uint64_t then = context_.clock->NowNanos();
-      Count& count = counts_[load.shard()];
-      ShardLoad& known = loads[load.shard()];
-      if (count.owner == member && count.operations <= load.operations() && count.nanos < then) {
-        known.known = true;
-        known.operations_per_second = static_cast<double>(load.operations() - count.operations) *
-                                      1e9 / static_cast<double>(then - count.nanos);
-      }
-      known.bytes = load.bytes();
-      count = {.owner = member, .operations = load.operations(), .nanos = then};
+      loads[load.shard()] = rates_.Measure(load.shard(), member, load.bytes(), load.operations(),
+                                           context_.clock->NowNanos());
     }
   }
   loads_ = std::move(loads);
+  rates_.Keep(map_);
 }
 
 void KeyspaceLeader::LookForWhole(const KeyspaceState& state) {
@@ -501,14 +494,19 @@ Status KeyspaceLeader::Drain(int64_t member, bool drain) {
   });
 }
 
-Status KeyspaceLeader::Pause(bool pause) {
+Status KeyspaceLeader::SetBalance(const BalanceChanges& changes) {
   if (!context_.membership->leads()) return NotLeading();
-  return Change([&](ShardMap* map) {
+  const Status status = Change([&](ShardMap* map) -> Status {
     ShardMap::Balance balance = map->balance();
-    balance.paused = pause;
+    NACRE_RETURN_IF_ERROR(ChangeBalance(changes, &balance));
     map->SetBalance(balance);
     return Status::OK();
   });
+  for (const auto& [name, text] : changes) {
+    Log(context_.log, LogLevel::kInfo, "keyspace {}: {}={} was asked for: {}", context_.keyspace,
+        name, text, status.ToString());
+  }
+  return status;
 }
 
 }  // namespace nacre

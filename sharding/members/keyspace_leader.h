@@ -10,7 +10,9 @@
 
 #include "nacre/logger.h"
 #include "nacre/status.h"
-#include "sharding/members/balancer.h"
+#include "sharding/balance/balance_options.h"
+#include "sharding/balance/balancer.h"
+#include "sharding/balance/load_rates.h"
 #include "sharding/members/membership.h"
 #include "sharding/members/owned_shards.h"
 #include "sharding/remote/member_links.h"
@@ -60,16 +62,9 @@ class KeyspaceLeader {
   /// Both have to have the same owner.
   Status MergeShards(uint32_t low, uint32_t high, const std::string& reason) EXCLUDES(mutex_);
   Status Drain(int64_t member, bool drain);
-  Status Pause(bool pause);
+  Status SetBalance(const BalanceChanges& changes);
 
  private:
-  /// How often a shard's operations were counted, and when.
-  struct Count {
-    int64_t owner = 0;
-    uint64_t operations = 0;
-    uint64_t nanos = 0;
-  };
-
   Status MakeMap();
   /// Reads the map, has `change` change it, and writes it, until nothing has come between. A
   /// failure of `change` is answered, and changes nothing.
@@ -111,7 +106,7 @@ class KeyspaceLeader {
   ShardMap map_;  ///< That of `map_changed_`.
   int64_t map_changed_ = 0;
   Balancer balancer_;
-  std::map<uint32_t, Count> counts_;
+  LoadRates rates_;
   std::map<uint32_t, ShardLoad> loads_;
   std::set<uint32_t> served_;                 ///< Shards that their owners said they serve.
   std::map<int64_t, std::string> addresses_;  ///< Those of members of now and before.

@@ -368,8 +368,8 @@ Status KeyspaceMember::Lead(const sharding::ControlRequest& request) {
       return leader_->Move(request.shard(), request.member(), "that was asked for");
     case sharding::ControlRequest::DRAIN:
       return leader_->Drain(request.member(), request.flag());
-    case sharding::ControlRequest::PAUSE:
-      return leader_->Pause(request.flag());
+    case sharding::ControlRequest::SET_BALANCE:
+      return leader_->SetBalance({request.options().begin(), request.options().end()});
     case sharding::ControlRequest::SPLIT:
       return leader_->Split(request.shard(), request.key(), "that was asked for");
     case sharding::ControlRequest::MERGE:

@@ -348,13 +348,7 @@ void OwnedShards::AddLoads(sharding::ControlReply* reply) const {
     sharding::Load* const load = reply->add_loads();
     load->set_shard(shard->id());
     load->set_operations(shard->operations_counted());
-    uint64_t bytes = 0;
-    for (const char* const property :
-         {"nacre.total-sst-files-size", "nacre.cur-size-all-mem-tables"}) {
-      uint64_t part = 0;
-      if (shard->db()->GetAggregatedIntProperty(property, &part)) bytes += part;
-    }
-    load->set_bytes(bytes);
+    load->set_bytes(shard->BytesHeld());
   }
 }
 

@@ -54,10 +54,10 @@ sharding::ControlRequest DrainRequest(int64_t member, bool drain) {
   return request;
 }
 
-sharding::ControlRequest PauseRequest(bool pause) {
+sharding::ControlRequest BalanceRequest(const BalanceChanges& changes) {
   sharding::ControlRequest request;
-  request.set_kind(sharding::ControlRequest::PAUSE);
-  request.set_flag(pause);
+  request.set_kind(sharding::ControlRequest::SET_BALANCE);
+  request.mutable_options()->insert(changes.begin(), changes.end());
   return request;
 }
 

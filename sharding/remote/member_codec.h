@@ -5,6 +5,7 @@
 
 #include "nacre/options.h"
 #include "nacre/status.h"
+#include "sharding/balance/balance_options.h"
 #include "sharding/remote/member_request.pb.h"
 
 namespace nacre {
@@ -25,7 +26,7 @@ ReadOptions DecodeOptions(const sharding::ReadFlags& flags);
 /// What is asked of the member that leads.
 sharding::ControlRequest MoveRequest(uint32_t shard, int64_t member);
 sharding::ControlRequest DrainRequest(int64_t member, bool drain);
-sharding::ControlRequest PauseRequest(bool pause);
+sharding::ControlRequest BalanceRequest(const BalanceChanges& changes);
 sharding::ControlRequest SplitRequest(uint32_t shard, const std::string& key);
 sharding::ControlRequest MergeRequest(uint32_t low, uint32_t high);
 

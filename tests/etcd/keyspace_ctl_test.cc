@@ -22,6 +22,7 @@
 #include "tests/support/process/memnode_process.h"
 #include "tests/support/status_assert.h"
 #include "tests/support/test_db.h"
+#include "util/clock.h"
 
 namespace nacre {
 namespace {
@@ -151,6 +152,11 @@ TEST_F(KeyspaceCtlTest, MovesAndPauses) {
       EXPECT_EQ(value, "1");
     }
   }
+  Expect(Ctl({"balance", "keys", "set", "split_bytes=8GiB", "merge_bytes=1GiB"}), 0, {});
+  Expect(Ctl({"balance", "keys"}), 0, {"moves        paused", "above 8.0 GiB", "below 1.0 GiB"});
+  while (members_[1]->GetBalance()["split_bytes"] != std::to_string(uint64_t{8} << 30)) {
+    Clock::System()->SleepFor(std::chrono::milliseconds(1));
+  }
   Expect(Ctl({"balance", "keys", "resume"}), 0, {});
   Expect(Ctl({"balance", "keys", "--json"}), 0, {"\"paused\": false"});
 }
@@ -221,6 +227,9 @@ TEST_F(KeyspaceCtlTest, NamesMistakes) {
       {{"members", "keys", "stop", member}, "unknown command"},
       {{"members", "keys", "drain", "17"}, "no member '17'"},
       {{"balance", "keys", "faster"}, "unknown command"},
+      {{"balance", "keys", "set"}, "unknown command"},
+      {{"balance", "keys", "set", "split_bytes"}, "'split_bytes' is not of the form NAME=VALUE"},
+      {{"balance", "keys", "set", "split_bytes=1"}, "split_bytes"},
       {{"split", "keys", "77", "x"}, "there is no shard 77"},
       {{"split", "keys", "1", "0x6"}, "hexadecimal"},
       {{"split", "keys", "0", "zz"}, "it has no such key"},

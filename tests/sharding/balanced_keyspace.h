@@ -11,7 +11,8 @@
 #include <utility>
 #include <vector>
 
-#include "sharding/members/balancer.h"
+#include "sharding/balance/balance_options.h"
+#include "sharding/balance/balancer.h"
 #include "sharding/shard_map.pb.h"
 #include "tests/support/status_assert.h"
 #include "util/random.h"

@@ -4,7 +4,7 @@
 // Method: a model of a keyspace, in which what the balancer decides takes a round or a few; loads
 // that are given, and loads, members and owners that are drawn at random.
 
-#include "sharding/members/balancer.h"
+#include "sharding/balance/balancer.h"
 
 #include <gtest/gtest.h>
 
@@ -13,6 +13,7 @@
 #include <string>
 #include <vector>
 
+#include "sharding/balance/balance_options.h"
 #include "tests/sharding/balanced_keyspace.h"
 #include "tests/support/seed.h"
 #include "util/random.h"

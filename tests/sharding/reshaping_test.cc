@@ -7,6 +7,8 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <chrono>
+#include <functional>
 #include <map>
 #include <memory>
 #include <string>
@@ -17,6 +19,7 @@
 #include "tests/support/seed.h"
 #include "tests/support/status_assert.h"
 #include "tests/support/test_db.h"
+#include "util/clock.h"
 #include "util/random.h"
 
 namespace nacre {
@@ -46,6 +49,13 @@ class ReshapingTest : public testing::Test {
     }
     EXPECT_TRUE(IsOk(iterator->status()));
     return keys;
+  }
+  void AwaitShards(const std::function<bool(size_t shards)>& enough) {
+    const Deadline deadline = Deadline::After(Clock::System(), std::chrono::seconds(60));
+    while (!enough(db_->GetShards().size())) {
+      ASSERT_FALSE(deadline.Expired()) << db_->GetShards().size() << " shards";
+      Clock::System()->SleepFor(std::chrono::milliseconds(20));
+    }
   }
   size_t CountDatabases() {
     std::vector<std::string> names;
@@ -96,6 +106,55 @@ TEST_F(ReshapingTest, ByItselfAShardIsSplitInItsMiddle) {
   const int middle = std::stoi(db_->GetShards()[1].begin);
   EXPECT_GT(middle, 4000);
   EXPECT_LT(middle, 6000);
+}
+
+TEST_F(ReshapingTest, LargeShardsAreSplitByThemselvesAndColdOnesMerged) {
+  ASSERT_NO_FATAL_FAILURE(Open());
+  ASSERT_TRUE(IsOk(db_->SetBalance({{"split_bytes", "1MiB"}})));
+  for (int i = 10'000; i < 12'000; ++i) {
+    ASSERT_TRUE(IsOk(db_->Put({}, std::to_string(i), TestValue(1, 1000))));
+  }
+  AwaitShards([](size_t shards) { return shards >= 2; });
+  // Nothing is split any more once the owner says so.
+  ASSERT_TRUE(IsOk(db_->SetBalance({{"paused", "true"}})));
+  const std::string begins = Begins();
+  ASSERT_NO_FATAL_FAILURE(Reopen());
+  EXPECT_EQ(Begins(), begins);
+  auto balance = db_->GetBalance();
+  EXPECT_EQ(balance["split_bytes"], "1048576");
+  EXPECT_EQ(balance["paused"], "true");
+  for (int i = 10'000; i < 12'000; ++i) {
+    std::string value;
+    ASSERT_TRUE(IsOk(db_->Get({}, std::to_string(i), &value))) << i;
+    ASSERT_EQ(value, TestValue(1, 1000));
+  }
+  ASSERT_TRUE(
+      IsOk(db_->SetBalance({{"paused", "0"}, {"split_bytes", "64MiB"}, {"merge_bytes", "32MiB"}})));
+  AwaitShards([](size_t shards) { return shards == 1; });
+  ASSERT_NO_FATAL_FAILURE(Reopen());
+  EXPECT_EQ(CountDatabases(), 2u);
+}
+
+TEST_F(ReshapingTest, MistakesInTheBalanceChangeNothing) {
+  ASSERT_NO_FATAL_FAILURE(Open());
+  ASSERT_TRUE(IsOk(db_->SetBalance({{"merge_bytes", "1GiB"}})));
+  const auto before = db_->GetBalance();
+  const auto expect_mistake = [&](const std::string& name, const std::string& value) {
+    const Status status = db_->SetBalance({{"imbalance_percent", "7"}, {name, value}});
+    EXPECT_TRUE(status.IsInvalidArgument()) << status.ToString();
+    EXPECT_NE(status.ToString().find(name), std::string::npos) << status.ToString();
+    EXPECT_EQ(db_->GetBalance(), before);
+  };
+  expect_mistake("split_byte", "1GiB");
+  expect_mistake("split_bytes", "much");
+  expect_mistake("split_bytes", "1023KiB");
+  expect_mistake("merge_bytes", "3GiB");
+  expect_mistake("paused", "perhaps");
+  expect_mistake("split_operations_per_second", "-1");
+  // 0 is the default again.
+  ASSERT_TRUE(IsOk(db_->SetBalance({{"merge_bytes", "0"}})));
+  EXPECT_EQ(db_->GetBalance().at("merge_bytes"), "0");
+  EXPECT_EQ(db_->GetBalance().at("split_bytes"), std::to_string(uint64_t{4} << 30));
 }
 
 TEST_F(ReshapingTest, WhatAnEarlierAttemptLeftIsGone) {

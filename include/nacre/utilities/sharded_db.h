@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <unordered_map>
 #include <vector>
 
 #include "nacre/column_family.h"
@@ -59,6 +60,8 @@ struct ShardMember {
 /// A database that consists of shards: ranges of keys, each of which is a Nacre database with
 /// MemTables, a log and tables of its own. All of them together are used as one `DB`.
 ///
+/// Shards that grow large are split by themselves, also if there was only one to begin with.
+///
 /// A write of one shard costs what it costs a `DB`. A batch over n shards is atomic, by a two-phase
 /// commit, which takes the time of 2n - 1 writes: all shards but the first prepare it, the first
 /// one commits and thereby decides, then the others commit. Whatever reads or writes the same keys
@@ -111,6 +114,23 @@ class ShardedDB : public DB {
   /// coordinator they have to be the same member's (`InvalidArgument`).
   virtual Status MergeShards(uint32_t low, uint32_t high) = 0;
 
+  /// Changes when shards are split, merged and moved by themselves; it holds for all members, and
+  /// for those who open the keyspace later. The options, with what holds if they are 0 or were
+  /// never set:
+  ///   - paused (false): nothing is split, merged or moved unless that is asked for, or its member
+  ///     is gone or drained.
+  ///   - split_bytes (4GiB, at least 1MiB): a shard that holds more is split in its middle.
+  ///   - split_operations_per_second (no bound): a shard that does more is split.
+  ///   - merge_bytes (no merges; at most half of split_bytes): neighbours that hold less together,
+  ///     and do nearly nothing, become one.
+  ///   - imbalance_percent (30): with a coordinator, a shard moves if its member has more than the
+  ///     average by so much.
+  /// Numbers are decimal, those of bytes may have a unit ("512MiB"). `InvalidArgument`, naming what
+  /// is wrong: there is no such option, or it cannot have the value; then nothing is changed.
+  virtual Status SetBalance(const std::unordered_map<std::string, std::string>& changes) = 0;
+  /// What holds, as this process knows it: all of these options.
+  virtual std::unordered_map<std::string, std::string> GetBalance() const = 0;
+
   // ---- With a coordinator; without one these are `NotSupported` ----
 
   /// The members, in the order of their ids. Fails as the coordinator did last, if it cannot be
@@ -123,9 +143,6 @@ class ShardedDB : public DB {
   /// From here on, or no more, the member gets no shards, and those that it has go to others one
   /// after the other.
   virtual Status DrainMember(int64_t member, bool drain) = 0;
-  /// From here on, or no more, no shard is moved, split or merged unless that is asked for, or its
-  /// member is gone or drained.
-  virtual Status PauseMoves(bool pause) = 0;
 };
 
 /// Deletes the keyspace `name` in the pool of `options`. OK if there is none. `Busy` while a

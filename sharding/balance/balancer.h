@@ -135,8 +135,4 @@ class Balancer {
   std::map<Sight, uint64_t> sees_;     ///< The same of the present round.
 };
 
-/// What holds when the defaults are filled in. `merge_bytes` is at most half of `split_bytes`, so
-/// that what was split is not merged. `split_operations_per_second` that is 0 still is no bound.
-ShardMap::Balance EffectiveBalance(const ShardMap::Balance& balance);
-
 }  // namespace nacre

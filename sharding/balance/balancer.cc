@@ -1,4 +1,4 @@
-#include "sharding/members/balancer.h"
+#include "sharding/balance/balancer.h"
 
 #include <fmt/format.h>
 
@@ -8,6 +8,7 @@
 #include <functional>
 #include <utility>
 
+#include "sharding/balance/balance_options.h"
 #include "util/uri.h"
 
 namespace nacre {
@@ -450,19 +451,6 @@ bool Balancer::WasDecided(uint32_t shard, Kind kind, uint64_t now_nanos) const {
 
 bool Balancer::Rests(uint32_t shard, uint64_t now_nanos) const {
   return WasDecided(shard, Kind::kMove, now_nanos) || WasDecided(shard, Kind::kAssign, now_nanos);
-}
-
-ShardMap::Balance EffectiveBalance(const ShardMap::Balance& balance) {
-  const auto either = [](auto number, auto standard) { return number != 0 ? number : standard; };
-  ShardMap::Balance all;
-  all.paused = balance.paused;
-  all.imbalance_percent = either(balance.imbalance_percent, Balancer::kImbalancePercent);
-  all.split_bytes = either(balance.split_bytes, Balancer::kSplitBytes);
-  all.split_operations_per_second =
-      either(balance.split_operations_per_second, Balancer::kSplitOperationsPerSecond);
-  all.merge_bytes =
-      std::min(either(balance.merge_bytes, Balancer::kMergeBytes), all.split_bytes / 2);
-  return all;
 }
 
 }  // namespace nacre
