@@ -11,11 +11,13 @@
 
 namespace nacre {
 
-LocalShard::LocalShard(uint32_t id, std::unique_ptr<DB> db, Context context)
+LocalShard::LocalShard(uint32_t id, std::unique_ptr<DB> db, Context context,
+                       ShardMap::FamilySet families)
     : Shard(id, this),
       context_(std::move(context)),
       db_(std::move(db)),
       engine_(EngineOf(db_.get())),
+      family_set_(families),
       holds_(context_.comparator),
       families_(std::make_shared<const Families>()),
       published_(families_.get()),

@@ -14,6 +14,7 @@
 #include "sharding/batches/local_participant.h"
 #include "sharding/local_owner.h"
 #include "sharding/shard.h"
+#include "sharding/shard_map.h"
 #include "table/format/internal_key.h"
 #include "util/clock.h"
 #include "util/mutex.h"
@@ -44,7 +45,8 @@ class LocalShard final : public Shard {
     bool may_move = false;
   };
 
-  LocalShard(uint32_t id, std::unique_ptr<DB> db, Context context);
+  /// `families`: those of the keyspace that its database has been given.
+  LocalShard(uint32_t id, std::unique_ptr<DB> db, Context context, ShardMap::FamilySet families);
   ~LocalShard() override;
 
   DB* db() const override { return db_.get(); }
@@ -94,6 +96,8 @@ class LocalShard final : public Shard {
   /// Returns when the operations that are pinned now have ended, or `TimedOut`.
   Status AwaitOperations(Deadline deadline);
 
+  /// What the keyspace had when it was opened: members open it anew for what comes later.
+  const ShardMap::FamilySet& family_set() const { return family_set_; }
   /// The families of the keyspace that the shard has, by their ids there.
   void AddFamily(uint32_t id, std::shared_ptr<ColumnFamilyHandle> handle) EXCLUDES(mutex_);
   void RemoveFamily(uint32_t id) EXCLUDES(mutex_);
@@ -145,6 +149,7 @@ class LocalShard final : public Shard {
   const Context context_;
   const std::unique_ptr<DB> db_;
   DBImpl* const engine_;
+  const ShardMap::FamilySet family_set_;
   KeyHolds holds_;
   EpochDomain operations_;
   std::atomic<bool> left_{false};

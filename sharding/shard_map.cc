@@ -3,12 +3,14 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <charconv>
 #include <cstring>
 #include <utility>
 
 #include "nacre/column_family.h"
 #include "sharding/shard_map.pb.h"
 #include "util/coding.h"
+#include "util/planted_bug.h"
 
 namespace nacre {
 namespace {
@@ -19,8 +21,10 @@ constexpr uint32_t kSharedFormatVersion = 2;
 /// That of a map with shards that were split or merged, or are being: an older program would not
 /// find what they have.
 constexpr uint32_t kReshapedFormatVersion = 3;
-/// The default family has 0, and each shard has another one for what is prepared.
-constexpr uint32_t kFirstFamily = 2;
+/// That of a map with families that members have made: an older program would take them for others.
+constexpr uint32_t kFamiliesFormatVersion = 4;
+/// Begins the names in shards of families that are named by their ids.
+constexpr char kNamedById = '@';
 
 uint64_t PrefixOf(const Slice& key) {
   uint64_t prefix = 0;
@@ -35,7 +39,7 @@ Status ParseMessage(const Slice& bytes, sharding::Map* message) {
       message->shards().empty()) {
     return Status::Corruption("the map of the shards cannot be parsed");
   }
-  if (message->format() < kFormatVersion || message->format() > kReshapedFormatVersion) {
+  if (message->format() < kFormatVersion || message->format() > kFamiliesFormatVersion) {
     return Status::NotSupported(
         fmt::format("the map of the shards has format {}", message->format()));
   }
@@ -95,7 +99,10 @@ Status ShardMap::Parse(const Slice& bytes, const Comparator* comparator, ShardMa
   }
   parsed.retired_.assign(message.retired().begin(), message.retired().end());
   for (const sharding::Family& family : message.families()) {
-    parsed.families_.push_back({.id = family.id(), .name = family.name()});
+    parsed.families_.push_back({.id = family.id(),
+                                .name = family.name(),
+                                .named_by_id = family.named_by_id(),
+                                .options = family.options()});
   }
   for (size_t i = 2; i < parsed.shards_.size(); ++i) {
     if (comparator->Compare(parsed.shards_[i - 1].begin, parsed.shards_[i].begin) >= 0) {
@@ -128,9 +135,11 @@ Status ShardMap::ParseFamilies(const Slice& bytes, std::vector<std::string>* fam
 
 std::string ShardMap::Serialize() const {
   sharding::Map message;
-  message.set_format(was_reshaped() ? kReshapedFormatVersion
-                     : shared_      ? kSharedFormatVersion
-                                    : kFormatVersion);
+  const bool has_shared_families = std::ranges::any_of(families_, &Family::named_by_id);
+  message.set_format(has_shared_families ? kFamiliesFormatVersion
+                     : was_reshaped()    ? kReshapedFormatVersion
+                     : shared_           ? kSharedFormatVersion
+                                         : kFormatVersion);
   message.set_version(version_);
   message.set_being_made(being_made_);
   message.set_comparator(comparator_->Name());
@@ -157,6 +166,8 @@ std::string ShardMap::Serialize() const {
     sharding::Family* const added = message.add_families();
     added->set_id(family.id);
     added->set_name(family.name);
+    added->set_named_by_id(family.named_by_id);
+    added->set_options(family.options);
   }
   message.mutable_draining()->Assign(draining_.begin(), draining_.end());
   sharding::Balance* const balance = message.mutable_balance();
@@ -383,6 +394,30 @@ uint32_t ShardMap::AddFamily(const std::string& name) {
   families_.push_back({.id = next_family_++, .name = name});
   ++version_;
   return families_.back().id;
+}
+
+uint32_t ShardMap::AddSharedFamily(const std::string& name, const std::string& options) {
+  const uint32_t id = AddFamily(name);
+  families_.back().named_by_id = true;
+  families_.back().options = options;
+  return id;
+}
+
+std::string ShardMap::Family::NameInShards() const {
+  const bool by_id = named_by_id && !NACRE_PLANTED_BUG("family.named-without-its-id");
+  return by_id ? fmt::format("{}{}:{}", kNamedById, id, name) : name;
+}
+
+bool ShardMap::IsLeftover(const std::string& name_in_shard) const {
+  if (name_in_shard == kDefaultColumnFamilyName) return false;
+  for (const Family& family : families_) {
+    if (family.NameInShards() == name_in_shard) return false;
+  }
+  uint32_t id = 0;
+  const char* const end = name_in_shard.data() + name_in_shard.size();
+  const bool by_id = name_in_shard.starts_with(kNamedById) &&
+                     std::from_chars(name_in_shard.data() + 1, end, id).ec == std::errc();
+  return !by_id || id < next_family_;
 }
 
 void ShardMap::RemoveFamily(const std::string& name) {

@@ -40,7 +40,26 @@ class ShardMap {
   };
   struct Family {
     uint32_t id = 0;
-    std::string name;
+    std::string name{};
+    /// Members made it: its name in the shards' databases has its id, so that one of the same name
+    /// that was dropped before is not taken for it.
+    bool named_by_id = false;
+    /// What a member that was not told of it opens it with, over the options of the default family
+    /// (GetColumnFamilyOptionsFromString).
+    std::string options{};
+
+    /// Its name in the shards' databases.
+    std::string NameInShards() const;
+  };
+  /// Which families there are of all that a keyspace ever had: ids ascend, and a family that was
+  /// dropped does not come back.
+  struct FamilySet {
+    uint32_t next_id = 0;
+    size_t count = 0;
+
+    bool IsLaterThan(const FamilySet& other) const {
+      return next_id > other.next_id || (next_id == other.next_id && count < other.count);
+    }
   };
 
   /// How the leader spreads the shards over the members. A number that is 0 is a default
@@ -111,6 +130,10 @@ class ShardMap {
     return name == kDefaultColumnFamilyName ||
            std::ranges::find(families_, name, &Family::name) != families_.end();
   }
+  FamilySet family_set() const { return {.next_id = next_family_, .count = families_.size()}; }
+  /// A family of a shard's database is one that the keyspace has no more, or that an attempt to
+  /// make it has left; and none that a later map has.
+  bool IsLeftover(const std::string& name_in_shard) const;
   bool being_made() const { return being_made_; }
   uint64_t version() const { return version_; }
   /// The members that should own no shards, ascending. Some may be members no more.
@@ -124,8 +147,10 @@ class ShardMap {
 
   /// Some shards were split or merged, or are to be.
   bool was_reshaped() const;
-  /// What tells which database has which keys: equal unless that, or what is to be done about it,
-  /// has changed.
+  /// Members have changed what the pool has to know: shards or families.
+  bool differs_from_first() const { return was_reshaped() || next_family_ > kFirstFamily; }
+  /// What tells which database has which keys and families: equal unless that, or what is to be
+  /// done about it, has changed.
   std::string Shape() const;
 
   // ---- Changes. Each makes another version. ----
@@ -152,9 +177,14 @@ class ShardMap {
   void RemoveRetired(uint32_t id);
   /// A family whose name is new. Its id.
   uint32_t AddFamily(const std::string& name);
+  /// The same, by members.
+  uint32_t AddSharedFamily(const std::string& name, const std::string& options);
   void RemoveFamily(const std::string& name);
 
  private:
+  /// The default family has 0, and each shard has another one for what is prepared.
+  static constexpr uint32_t kFirstFamily = 2;
+
   void Prepare();
   /// Those that nothing is made of, or into.
   Status CheckFree(const std::vector<uint32_t>& shards) const;

@@ -6,6 +6,7 @@
 
 #include "db/copy/database_copier.h"
 #include "db/db_impl.h"
+#include "nacre/convenience.h"
 #include "sharding/reshaping/shard_reshaper.h"
 #include "util/clock.h"
 #include "util/exceptions.h"
@@ -109,7 +110,8 @@ Status ShardOpener::MakeShards(ShardMap* map) {
       std::unique_ptr<DB> db;
       NACRE_RETURN_IF_ERROR(DB::Open(create, database, &db));
       // Now, so that families that are made later have the same ids in all shards.
-      LocalShard shard(map->shards()[index].id, std::move(db), ContextOfShards());
+      LocalShard shard(map->shards()[index].id, std::move(db), ContextOfShards(),
+                       map->family_set());
       NACRE_RETURN_IF_ERROR(shard.batches()->MakeFamily());
       return shard.Close();
     });
@@ -162,11 +164,25 @@ Status ShardOpener::CheckFamilies(const ShardMap& map) const {
                          : Status::InvalidArgument("Column families not opened: " + missing);
 }
 
-std::vector<ColumnFamilyDescriptor> ShardOpener::DescriptorsOf(const ShardMap& map) const {
-  std::vector<ColumnFamilyDescriptor> families = {
-      ColumnFamilyDescriptor(kDefaultColumnFamilyName, options_)};
-  for (const ShardMap::Family& family : map.families()) families.push_back(*Find(family.name));
-  return families;
+Status ShardOpener::DescriptorOf(const ShardMap::Family& family,
+                                 ColumnFamilyDescriptor* descriptor) const {
+  descriptor->name = family.NameInShards();
+  if (const ColumnFamilyDescriptor* const named = Find(family.name); named != nullptr) {
+    descriptor->options = named->options;
+    return Status::OK();
+  }
+  return GetColumnFamilyOptionsFromString({.ignore_unknown_options = true}, options_,
+                                          family.options, &descriptor->options)
+      .WithContext("column family " + family.name);
+}
+
+Status ShardOpener::DescriptorsOf(const ShardMap& map,
+                                  std::vector<ColumnFamilyDescriptor>* families) const {
+  *families = {ColumnFamilyDescriptor(kDefaultColumnFamilyName, options_)};
+  for (const ShardMap::Family& family : map.families()) {
+    NACRE_RETURN_IF_ERROR(DescriptorOf(family, &families->emplace_back()));
+  }
+  return Status::OK();
 }
 
 Status ShardOpener::OpenDatabase(const ShardMap& map, uint32_t id,
@@ -175,14 +191,16 @@ Status ShardOpener::OpenDatabase(const ShardMap& map, uint32_t id,
   DBOptions existing = options_;
   existing.create_if_missing = false;
   existing.error_if_exists = false;
-  existing.create_missing_column_families = false;
+  // Those that members have made since.
+  existing.create_missing_column_families = map.shared();
   // The coordinator has given it to this member. It is not asked again.
   existing.take_over = options_.take_over || ContextOfShards().may_move;
   std::vector<std::string> there;
   NACRE_RETURN_IF_ERROR(DB::ListColumnFamilies(existing, database, &there));
   // Those of the keyspace, in the order of the map, behind the default one; then what a process
   // left that died while it made or dropped families.
-  std::vector<ColumnFamilyDescriptor> opened = DescriptorsOf(map);
+  std::vector<ColumnFamilyDescriptor> opened;
+  NACRE_RETURN_IF_ERROR(DescriptorsOf(map, &opened));
   const size_t known = opened.size();
   for (const std::string& name : there) {
     if (std::none_of(opened.begin(), opened.end(),
@@ -194,8 +212,10 @@ Status ShardOpener::OpenDatabase(const ShardMap& map, uint32_t id,
   std::unique_ptr<DB> db;
   NACRE_RETURN_IF_ERROR(DB::Open(existing, database, opened, &all, &db));
   std::vector<std::unique_ptr<ColumnFamilyHandle>> owned(all.begin(), all.end());
-  const auto made = std::make_shared<LocalShard>(id, std::move(db), ContextOfShards());
+  const auto made =
+      std::make_shared<LocalShard>(id, std::move(db), ContextOfShards(), map.family_set());
   for (size_t i = known; i < owned.size(); ++i) {
+    if (!map.IsLeftover(opened[i].name)) continue;
     NACRE_RETURN_IF_ERROR(made->db()->DropColumnFamily(owned[i].get()));
   }
   for (size_t i = 1; i < known; ++i) {
@@ -267,8 +287,10 @@ Status ShardOpener::ClearTarget(const ShardMap& map, uint32_t id) const {
   DBOptions taking = options_;
   taking.take_over = true;
   std::unique_ptr<DBImpl> taken;
-  NACRE_RETURN_IF_ERROR(DatabaseCopier::ReopenTarget(taking, ShardMap::DatabaseOf(name_, id),
-                                                     DescriptorsOf(map), &taken));
+  std::vector<ColumnFamilyDescriptor> families;
+  NACRE_RETURN_IF_ERROR(DescriptorsOf(map, &families));
+  NACRE_RETURN_IF_ERROR(
+      DatabaseCopier::ReopenTarget(taking, ShardMap::DatabaseOf(name_, id), families, &taken));
   NACRE_RETURN_IF_ERROR(taken->Close());
   taken.reset();
   return DestroyShard(id);
@@ -277,11 +299,12 @@ Status ShardOpener::ClearTarget(const ShardMap& map, uint32_t id) const {
 std::shared_ptr<LocalShard> ShardOpener::MakeShard(const ShardMap& map, uint32_t id,
                                                    std::unique_ptr<DBImpl> engine) const {
   DBImpl* const parts_of = engine.get();
-  auto shard = std::make_shared<LocalShard>(id, std::move(engine), ContextOfShards());
+  auto shard =
+      std::make_shared<LocalShard>(id, std::move(engine), ContextOfShards(), map.family_set());
   const auto families = parts_of->parts()->state.Families();
   for (const ShardMap::Family& family : map.families()) {
     for (const auto& [number, each] : families->by_id) {
-      if (each->name() != family.name) continue;
+      if (each->name() != family.NameInShards()) continue;
       shard->AddFamily(family.id, parts_of->parts()->state.NewHandle(each));
     }
   }

@@ -42,6 +42,9 @@ class ShardOpener {
   Status CheckFamilies(const ShardMap& map) const;
   /// Null if it was not named.
   const ColumnFamilyDescriptor* Find(const std::string& family) const;
+  /// What a family is opened with in a shard. `InvalidArgument` if this process was not told of it,
+  /// and cannot use the options that the map has for it.
+  Status DescriptorOf(const ShardMap::Family& family, ColumnFamilyDescriptor* descriptor) const;
   const std::vector<ColumnFamilyDescriptor>& families() const { return families_; }
 
   /// Opens the database of a shard. What an earlier process left of batches is not settled. One
@@ -63,8 +66,8 @@ class ShardOpener {
 
  private:
   LocalShard::Context ContextOfShards() const;
-  /// The families of the keyspace, the default one first. All of them have been named.
-  std::vector<ColumnFamilyDescriptor> DescriptorsOf(const ShardMap& map) const;
+  /// The families of the keyspace in a shard, the default one first.
+  Status DescriptorsOf(const ShardMap& map, std::vector<ColumnFamilyDescriptor>* families) const;
   /// Without what is left of batches. `Incomplete` or `NotFound` if it has not been made yet.
   Status OpenDatabase(const ShardMap& map, uint32_t id, std::shared_ptr<LocalShard>* shard) const;
   /// Makes the shard, and those that are made of the same ones, from these.

@@ -15,6 +15,7 @@
 #include "sharding/local_owner.h"
 #include "sharding/local_shard.h"
 #include "sharding/members/keyspace_member.h"
+#include "sharding/members/shared_families.h"
 #include "sharding/reshaping/local_balancer.h"
 #include "sharding/reshaping/local_reshaping.h"
 #include "sharding/shard_opener.h"
@@ -46,6 +47,8 @@ class ShardedDBImpl final : public ShardedDB {
                               std::vector<ColumnFamilyHandle*>* handles) override
       EXCLUDES(change_mutex_);
   Status DropColumnFamilies(const std::vector<ColumnFamilyHandle*>& families) override
+      EXCLUDES(change_mutex_);
+  Status OpenColumnFamily(const std::string& name, ColumnFamilyHandle** handle) override
       EXCLUDES(change_mutex_);
   Status DestroyColumnFamilyHandle(ColumnFamilyHandle* family) override;
   ColumnFamilyHandle* DefaultColumnFamily() const override { return families_.default_handle(); }
@@ -156,10 +159,6 @@ class ShardedDBImpl final : public ShardedDB {
   /// Returns when the shard that has `key` answers, which is none of `gone`.
   Status AwaitReshaped(const std::vector<uint32_t>& gone, const std::string& key);
 
-  // ---- sharded_families.cc ----
-  /// The view's shards with another map, whose families were changed.
-  void PublishMap(const ShardMap& map) REQUIRES(change_mutex_);
-
   /// Calls `work(view)` with the latest view, and again if a shard has moved meanwhile.
   template <typename Work>
   Status WithView(const Work& work);
@@ -216,7 +215,9 @@ class ShardedDBImpl final : public ShardedDB {
   const std::shared_ptr<ShardedViews> views_;  ///< None before it is open.
   const std::unique_ptr<ShardOpener> opener_;
   ShardedFamilies families_;
-  std::unique_ptr<KeyspaceMember> member_;  ///< Null without a coordinator.
+  // Null without a coordinator.
+  std::unique_ptr<KeyspaceMember> member_;
+  std::unique_ptr<SharedFamilies> shared_families_;
 
   RecentSnapshot recent_;               ///< Without a coordinator.
   std::atomic<uint64_t> snapshots_{0};  ///< Those of the application.

@@ -6,6 +6,21 @@
 #include "util/named_point.h"
 
 namespace nacre {
+namespace {
+
+Status CheckFamilyOf(const ShardedOptions& options, const ColumnFamilyDescriptor& family) {
+  if (family.options.comparator != options.comparator) {
+    return Status::InvalidArgument("column family " + family.name +
+                                   ": all families of a keyspace have the same comparator");
+  }
+  if (family.name.starts_with('@')) {
+    return Status::InvalidArgument("column family " + family.name +
+                                   ": in a keyspace no name begins with '@'");
+  }
+  return Status::OK();
+}
+
+}  // namespace
 
 Status ShardedDB::ListColumnFamilies(const DBOptions& options, const std::string& name,
                                      std::vector<std::string>* families) {
@@ -22,29 +37,17 @@ Status ShardedDB::ListColumnFamilies(const DBOptions& options, const std::string
   });
 }
 
-void ShardedDBImpl::PublishMap(const ShardMap& map) {
-  auto view = std::make_shared<ShardedView>(*views_->latest());
-  view->map = map;
-  views_->Publish(std::move(view));
-}
-
 Status ShardedDBImpl::CreateColumnFamilies(const std::vector<ColumnFamilyDescriptor>& families,
                                            std::vector<ColumnFamilyHandle*>* handles) {
   handles->clear();
   if (families.empty()) return Status::OK();
   return CatchAll([&]() -> Status {
-    if (member_ != nullptr) {
-      return Status::NotSupported(
-          "column families of a keyspace with several members are made and "
-          "dropped while it is opened without a coordinator, so far");
+    for (const ColumnFamilyDescriptor& family : families) {
+      NACRE_RETURN_IF_ERROR(CheckFamilyOf(opener_->options(), family));
     }
     MutexLock lock(&change_mutex_);
+    if (member_ != nullptr) return shared_families_->Make(families, handles);
     const auto view = views_->latest();
-    for (const ColumnFamilyDescriptor& family : families) {
-      if (family.options.comparator == view->map.comparator()) continue;
-      return Status::InvalidArgument("column family " + family.name +
-                                     ": all families of a keyspace have the same comparator");
-    }
     std::vector<std::vector<std::shared_ptr<ColumnFamilyHandle>>> made(view->shards.size());
     Status status;
     for (size_t i = 0; i < made.size() && status.ok(); ++i) {
@@ -75,18 +78,13 @@ Status ShardedDBImpl::CreateColumnFamilies(const std::vector<ColumnFamilyDescrip
       families_.Add(ids[f], families[f].name, families[f].options.prefix_extractor);
       handles->push_back(families_.NewHandle(families[f].name).release());
     }
-    PublishMap(changed);
+    views_->PublishMap(changed);
     return Status::OK();
   });
 }
 
 Status ShardedDBImpl::DropColumnFamilies(const std::vector<ColumnFamilyHandle*>& handles) {
   return CatchAll([&]() -> Status {
-    if (member_ != nullptr) {
-      return Status::NotSupported(
-          "column families of a keyspace with several members are made and "
-          "dropped while it is opened without a coordinator, so far");
-    }
     MutexLock lock(&change_mutex_);
     const auto view = views_->latest();
     ShardMap changed = view->map;
@@ -106,12 +104,13 @@ Status ShardedDBImpl::DropColumnFamilies(const std::vector<ColumnFamilyHandle*>&
       dropped.push_back(family);
     }
     if (dropped.empty()) return Status::OK();
+    if (member_ != nullptr) return shared_families_->Drop(dropped);
     // A batch that has been decided is committed in all shards while they have its families.
     const SnapshotGate::Closed closed(owner_->gate(), OperationDeadline());
     NACRE_RETURN_IF_ERROR(closed.status());
     NACRE_RETURN_IF_ERROR(opener_->SaveMap(changed));
     NACRE_POINT("keyspace.families-dropped-from-the-map");
-    PublishMap(changed);
+    views_->PublishMap(changed);
     // From here on they are dropped; what a shard has left of them goes at the next opening.
     Status status;
     for (const auto& shard : view->shards) {
@@ -121,6 +120,19 @@ Status ShardedDBImpl::DropColumnFamilies(const std::vector<ColumnFamilyHandle*>&
     }
     for (const ShardedFamily* family : dropped) families_.Drop(family->id(), views_);
     return status;
+  });
+}
+
+Status ShardedDBImpl::OpenColumnFamily(const std::string& name, ColumnFamilyHandle** handle) {
+  *handle = nullptr;
+  return CatchAll([&]() -> Status {
+    if (member_ != nullptr) {
+      MutexLock lock(&change_mutex_);
+      shared_families_->Follow();
+    }
+    *handle = families_.NewHandle(name).release();
+    return *handle != nullptr ? Status::OK()
+                              : Status::NotFound("there is no column family " + name);
   });
 }
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "sharding/local_shard.h"
+#include "sharding/shard_opener.h"
 
 namespace nacre {
 
@@ -62,6 +63,26 @@ void ShardedFamilies::Drop(uint32_t id, std::shared_ptr<ShardedViews> views) {
   found->second->SetDropped(std::move(views));
   dropped = std::move(found->second);
   families_.erase(found);
+}
+
+void ShardedFamilies::Follow(const ShardMap& map, const ShardOpener& opener,
+                             const std::shared_ptr<ShardedViews>& views) {
+  std::vector<uint32_t> gone;
+  std::vector<ShardMap::Family> made = map.families();
+  {
+    MutexLock lock(&mutex_);
+    for (const auto& [id, family] : families_) {
+      if (!map.HasFamily(id)) gone.push_back(id);
+    }
+    std::erase_if(made, [this](const ShardMap::Family& family)
+                            REQUIRES(mutex_) { return families_.contains(family.id); });
+  }
+  for (const uint32_t id : gone) Drop(id, views);
+  for (const ShardMap::Family& family : made) {
+    const ColumnFamilyDescriptor* const named = opener.Find(family.name);
+    Add(family.id, family.name,
+        named == nullptr ? opener.options().prefix_extractor : named->options.prefix_extractor);
+  }
 }
 
 std::unique_ptr<ColumnFamilyHandle> ShardedFamilies::NewHandle(const std::string& name) {

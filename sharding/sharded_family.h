@@ -17,6 +17,8 @@
 
 namespace nacre {
 
+class ShardOpener;
+
 /// A column family of a keyspace: one of each shard, by the same name. The default one has the id
 /// 0.
 class ShardedFamily {
@@ -95,6 +97,9 @@ class ShardedFamilies {
   void Add(uint32_t id, const std::string& name, std::shared_ptr<const SliceTransform> extractor)
       EXCLUDES(mutex_);
   void Drop(uint32_t id, std::shared_ptr<ShardedViews> views) EXCLUDES(mutex_);
+  /// Adds what the map has, and drops what it has not.
+  void Follow(const ShardMap& map, const ShardOpener& opener,
+              const std::shared_ptr<ShardedViews>& views) EXCLUDES(mutex_);
   /// That of the family of this name. The caller owns it.
   std::unique_ptr<ColumnFamilyHandle> NewHandle(const std::string& name) EXCLUDES(mutex_);
   /// The same by its id. Null if there is none.

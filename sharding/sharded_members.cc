@@ -82,11 +82,13 @@ Status ShardedDBImpl::OpenAsMember() {
                                              &member_));
   // Ids of members are never used twice.
   batch_prefix_ = fmt::format("m{}", owner_->id());
-  const auto view = views_->latest();
-  for (const ShardMap::Family& family : view->map.families()) {
-    families_.Add(family.id, family.name, opener_->Find(family.name)->options.prefix_extractor);
-  }
-  return Status::OK();
+  shared_families_ =
+      std::make_unique<SharedFamilies>(SharedFamilies::Context{.member = member_.get(),
+                                                               .opener = opener_.get(),
+                                                               .views = views_,
+                                                               .families = &families_,
+                                                               .clock = clock_});
+  return shared_families_->MakeMissing();
 }
 
 Status ShardedDBImpl::WithLaterViews(const std::function<Status(const ShardedView& view)>& work) {

@@ -69,7 +69,7 @@ Status ShardedDBImpl::SetBalance(const std::unordered_map<std::string, std::stri
     NACRE_RETURN_IF_ERROR(ChangeBalance(ordered, &balance));
     changed.SetBalance(balance);
     NACRE_RETURN_IF_ERROR(opener_->SaveMap(changed));
-    PublishMap(changed);
+    views_->PublishMap(changed);
     return Status::OK();
   });
 }

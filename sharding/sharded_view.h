@@ -64,6 +64,12 @@ class ShardedViews {
     return in_flux_.load() || latest()->map.version() != view.map.version();
   }
 
+  /// The shards of the latest view, with another map.
+  void PublishMap(const ShardMap& map) EXCLUDES(mutex_) {
+    auto view = std::make_shared<ShardedView>(*latest());
+    view->map = map;
+    Publish(std::move(view));
+  }
   void Publish(std::shared_ptr<const ShardedView> view) EXCLUDES(mutex_) {
     std::shared_ptr<const ShardedView> before;
     {

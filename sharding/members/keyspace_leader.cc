@@ -21,6 +21,9 @@ constexpr milliseconds kLoadsEvery{1000};
 constexpr milliseconds kLoadsPatience{500};
 constexpr milliseconds kWholeEvery{50};
 constexpr milliseconds kSaveAgain{200};
+/// A member that has just joined is known here a moment later.
+constexpr milliseconds kNewsPatience{500};
+constexpr milliseconds kNewsEvery{5};
 
 uint64_t Nanos(std::chrono::nanoseconds time) { return static_cast<uint64_t>(time.count()); }
 
@@ -253,13 +256,10 @@ Status KeyspaceLeader::MoveNow(uint32_t shard, int64_t member, const std::string
 }
 
 Status KeyspaceLeader::TryMove(uint32_t shard, int64_t member, const std::string& reason) {
-  const auto server_of = [this](int64_t id) -> Status {
-    const std::shared_ptr<const KeyspaceState> state = context_.membership->state();
-    const MemberInfo* const info = state->Find(id);
-    if (info != nullptr && info->serves()) return Status::OK();
-    return Status::InvalidArgument(fmt::format("{} is no member that serves shards", id));
-  };
-  NACRE_RETURN_IF_ERROR(server_of(member));
+  const auto is_server = [](const MemberInfo& info) { return info.serves(); };
+  if (!AwaitMember(member, is_server)) {
+    return Status::InvalidArgument(fmt::format("{} is no member that serves shards", member));
+  }
   int64_t before = 0;
   Status status = Change([&](ShardMap* map) -> Status {
     const size_t index = map->IndexOf(shard);
@@ -284,7 +284,9 @@ Status KeyspaceLeader::TryMove(uint32_t shard, int64_t member, const std::string
       if (index == map->size() || meddled) {
         return Status::Aborted(fmt::format("shard {} was moved or divided meanwhile", shard));
       }
-      NACRE_RETURN_IF_ERROR(server_of(member));
+      if (context_.membership->state()->Find(member) == nullptr) {
+        return Status::InvalidArgument(fmt::format("{} is no member any more", member));
+      }
       map->SetOwner(index, member);
       return Status::OK();
     });
@@ -293,6 +295,18 @@ Status KeyspaceLeader::TryMove(uint32_t shard, int64_t member, const std::string
         before, member, reason, status.ToString());
   }
   return status;
+}
+
+bool KeyspaceLeader::AwaitMember(int64_t id,
+                                 const std::function<bool(const MemberInfo& info)>& fits) const {
+  const Deadline deadline = Deadline::After(context_.clock, kNewsPatience);
+  for (;;) {
+    const std::shared_ptr<const KeyspaceState> state = context_.membership->state();
+    const MemberInfo* const info = state->Find(id);
+    if (info != nullptr && fits(*info)) return true;
+    if (deadline.Expired()) return false;
+    context_.clock->SleepFor(kNewsEvery);
+  }
 }
 
 Status KeyspaceLeader::PrepareToMove(uint32_t shard, int64_t owner) const {
@@ -431,7 +445,7 @@ void KeyspaceLeader::LookAtReshapings() {
       return Status::OK();
     }).IgnoreError();
   }
-  if (!map_.was_reshaped()) return;
+  if (!map_.differs_from_first()) return;
   {
     MutexLock lock(&mutex_);
     if (saving_ || context_.clock->NowNanos() < save_again_nanos_) return;
@@ -477,10 +491,10 @@ void KeyspaceLeader::SaveAndDestroy(const ShardMap& map) {
 
 Status KeyspaceLeader::Drain(int64_t member, bool drain) {
   if (!context_.membership->leads()) return NotLeading();
-  const std::shared_ptr<const KeyspaceState> state = context_.membership->state();
-  if (drain && state->Find(member) == nullptr) {
+  if (drain && !AwaitMember(member, [](const MemberInfo&) { return true; })) {
     return Status::InvalidArgument(fmt::format("{} is no member", member));
   }
+  const std::shared_ptr<const KeyspaceState> state = context_.membership->state();
   Log(context_.log, LogLevel::kInfo, "keyspace {}: member {} is {}", context_.keyspace, member,
       drain ? "to be drained" : "to be drained no more");
   return Change([&](ShardMap* map) {
@@ -490,6 +504,32 @@ Status KeyspaceLeader::Drain(int64_t member, bool drain) {
       if (state->Find(id) == nullptr) map->SetDraining(id, false);
     }
     if (map->IsDraining(member) != drain) map->SetDraining(member, drain);
+    return Status::OK();
+  });
+}
+
+Status KeyspaceLeader::MakeFamilies(const FamilyOptions& families) {
+  if (!context_.membership->leads()) return NotLeading();
+  return Change([&](ShardMap* map) -> Status {
+    for (const auto& [name, options] : families) {
+      if (map->HasFamily(name)) {
+        return Status::InvalidArgument("column family " + name + " exists already");
+      }
+      map->AddSharedFamily(name, options);
+    }
+    return Status::OK();
+  });
+}
+
+Status KeyspaceLeader::DropFamilies(const FamilyOptions& families) {
+  if (!context_.membership->leads()) return NotLeading();
+  return Change([&](ShardMap* map) -> Status {
+    for (const auto& [name, options] : families) {
+      if (!map->HasFamily(name)) {
+        return Status::InvalidArgument("column family " + name + " was dropped");
+      }
+      map->RemoveFamily(name);
+    }
     return Status::OK();
   });
 }

@@ -15,6 +15,7 @@
 #include "sharding/balance/load_rates.h"
 #include "sharding/members/membership.h"
 #include "sharding/members/owned_shards.h"
+#include "sharding/remote/member_codec.h"
 #include "sharding/remote/member_links.h"
 #include "sharding/shard_map.h"
 #include "util/clock.h"
@@ -63,6 +64,10 @@ class KeyspaceLeader {
   Status MergeShards(uint32_t low, uint32_t high, const std::string& reason) EXCLUDES(mutex_);
   Status Drain(int64_t member, bool drain);
   Status SetBalance(const BalanceChanges& changes);
+  /// Adds families to the map, or removes them: the owners follow. `InvalidArgument`: there is such
+  /// a family already, or there is none.
+  Status MakeFamilies(const FamilyOptions& families);
+  Status DropFamilies(const FamilyOptions& families);
 
  private:
   Status MakeMap();
@@ -80,6 +85,8 @@ class KeyspaceLeader {
   bool BeginMove(uint32_t shard) EXCLUDES(mutex_);
   Status MoveNow(uint32_t shard, int64_t member, const std::string& reason) EXCLUDES(mutex_);
   Status TryMove(uint32_t shard, int64_t member, const std::string& reason);
+  /// Whether there is such a member, which may have joined a moment ago.
+  bool AwaitMember(int64_t id, const std::function<bool(const MemberInfo& info)>& fits) const;
   Status PrepareToMove(uint32_t shard, int64_t owner) const;
   void CarryOut(const std::vector<Balancer::Decision>& decisions) EXCLUDES(mutex_);
   Status Assign(const std::vector<Balancer::Decision>& decisions);

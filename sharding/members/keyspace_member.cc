@@ -217,7 +217,8 @@ void KeyspaceMember::TakeState(const KeyspaceState& state) {
   if (state.map_changed == map_changed_ || state.map_changed == 0) return;
   ShardMap map;
   Status status = ShardMap::Parse(state.map, options().comparator, &map);
-  if (status.ok()) status = context_.opener->CheckFamilies(map);
+  // Those that come later are none that this process should have named.
+  if (status.ok() && !map_.has_value()) status = context_.opener->CheckFamilies(map);
   {
     MutexLock lock(&mutex_);
     map_status_ = status;
@@ -370,6 +371,10 @@ Status KeyspaceMember::Lead(const sharding::ControlRequest& request) {
       return leader_->Drain(request.member(), request.flag());
     case sharding::ControlRequest::SET_BALANCE:
       return leader_->SetBalance({request.options().begin(), request.options().end()});
+    case sharding::ControlRequest::MAKE_FAMILIES:
+      return leader_->MakeFamilies({request.options().begin(), request.options().end()});
+    case sharding::ControlRequest::DROP_FAMILIES:
+      return leader_->DropFamilies({request.options().begin(), request.options().end()});
     case sharding::ControlRequest::SPLIT:
       return leader_->Split(request.shard(), request.key(), "that was asked for");
     case sharding::ControlRequest::MERGE:

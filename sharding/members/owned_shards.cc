@@ -73,7 +73,10 @@ void OwnedShards::Follow(const ShardMap& map, int64_t self) {
     const bool moved =
         !gone && map.shards()[index].epoch > entry.epoch && map.shards()[index].owner != self;
     const bool unusable = entry.reopen || (entry.shard != nullptr && entry.shard->lost());
-    if (!entry.busy && entry.shard != nullptr && (gone || moved || unusable)) {
+    // Families that were made or dropped since.
+    const bool outdated =
+        entry.shard != nullptr && map.family_set().IsLaterThan(entry.shard->family_set());
+    if (!entry.busy && entry.shard != nullptr && (gone || moved || unusable || outdated)) {
       BeginClose(it->first, &entry);
     } else if (!entry.busy && entry.shard == nullptr && entry.wanted &&
                now >= entry.not_before_nanos) {

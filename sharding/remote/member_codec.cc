@@ -61,6 +61,20 @@ sharding::ControlRequest BalanceRequest(const BalanceChanges& changes) {
   return request;
 }
 
+sharding::ControlRequest MakeFamiliesRequest(const FamilyOptions& families) {
+  sharding::ControlRequest request;
+  request.set_kind(sharding::ControlRequest::MAKE_FAMILIES);
+  request.mutable_options()->insert(families.begin(), families.end());
+  return request;
+}
+
+sharding::ControlRequest DropFamiliesRequest(const std::vector<std::string>& names) {
+  sharding::ControlRequest request;
+  request.set_kind(sharding::ControlRequest::DROP_FAMILIES);
+  for (const std::string& name : names) (*request.mutable_options())[name] = {};
+  return request;
+}
+
 sharding::ControlRequest SplitRequest(uint32_t shard, const std::string& key) {
   sharding::ControlRequest request;
   request.set_kind(sharding::ControlRequest::SPLIT);

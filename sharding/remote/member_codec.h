@@ -1,7 +1,9 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <string>
+#include <vector>
 
 #include "nacre/options.h"
 #include "nacre/status.h"
@@ -27,6 +29,10 @@ ReadOptions DecodeOptions(const sharding::ReadFlags& flags);
 sharding::ControlRequest MoveRequest(uint32_t shard, int64_t member);
 sharding::ControlRequest DrainRequest(int64_t member, bool drain);
 sharding::ControlRequest BalanceRequest(const BalanceChanges& changes);
+/// The options of families, by the families' names.
+using FamilyOptions = std::map<std::string, std::string>;
+sharding::ControlRequest MakeFamiliesRequest(const FamilyOptions& families);
+sharding::ControlRequest DropFamiliesRequest(const std::vector<std::string>& names);
 sharding::ControlRequest SplitRequest(uint32_t shard, const std::string& key);
 sharding::ControlRequest MergeRequest(uint32_t low, uint32_t high);
 

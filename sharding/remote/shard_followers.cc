@@ -18,6 +18,12 @@ constexpr milliseconds kRetryPause{1000};
 /// How often a follower catches up, unless Options::follow_interval says it.
 constexpr milliseconds kFollowInterval{50};
 
+std::vector<uint32_t> IdsOf(const std::vector<ShardMap::Family>& families) {
+  std::vector<uint32_t> ids;
+  for (const ShardMap::Family& family : families) ids.push_back(family.id);
+  return ids;
+}
+
 Status NoFamily(uint32_t family) {
   return Status::NotSupported("the follower has no column family " + std::to_string(family));
 }
@@ -58,6 +64,7 @@ std::shared_ptr<ShardFollower> ShardFollowers::Find(uint32_t shard, const Famili
     if (entry.follower != nullptr) return entry.follower;
     if (entry.opening || clock_->NowNanos() < entry.not_before_nanos) return nullptr;
     entry.opening = true;
+    entry.families = IdsOf(families);
   }
   std::shared_ptr<ShardFollower> opened;
   const Status status = CatchAll([&] { return Open(shard, families, &opened); });
@@ -90,11 +97,9 @@ Status ShardFollowers::Open(uint32_t shard, const Families& families,
   std::vector<uint32_t> ids = {0};
   std::vector<ColumnFamilyDescriptor> descriptors = {
       ColumnFamilyDescriptor(kDefaultColumnFamilyName, of_keyspace)};
-  for (const auto& [id, handle] : families) {
-    const ColumnFamilyDescriptor* const known = opener_->Find(handle->GetName());
-    if (known == nullptr) continue;
-    ids.push_back(id);
-    descriptors.push_back(*known);
+  for (const ShardMap::Family& family : families) {
+    ids.push_back(family.id);
+    NACRE_RETURN_IF_ERROR(opener_->DescriptorOf(family, &descriptors.emplace_back()));
   }
   std::vector<ColumnFamilyHandle*> handles;
   std::unique_ptr<DB> db;
@@ -106,11 +111,13 @@ Status ShardFollowers::Open(uint32_t shard, const Families& families,
 
 std::vector<std::shared_ptr<ShardFollower>> ShardFollowers::TakeUnneeded(const ShardMap& map,
                                                                          int64_t self) {
+  const std::vector<uint32_t> families = IdsOf(map.families());
   std::vector<std::shared_ptr<ShardFollower>> unneeded;
   MutexLock lock(&mutex_);
   for (auto it = entries_.begin(); it != entries_.end();) {
     const size_t index = map.IndexOf(it->first);
-    const bool needed = index < map.size() && map.shards()[index].owner != self;
+    const bool needed =
+        index < map.size() && map.shards()[index].owner != self && it->second.families == families;
     if (needed || it->second.opening) {
       ++it;
       continue;

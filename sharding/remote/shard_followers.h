@@ -45,23 +45,24 @@ class ShardFollowers {
   /// Both outlive it.
   ShardFollowers(const ShardOpener* opener, Clock* clock) : opener_(opener), clock_(clock) {}
 
+  using Families = std::vector<ShardMap::Family>;
   /// The shard's. The first call opens it, which takes milliseconds. Null if it cannot be opened
   /// now, or another thread opens it: the owner is there, too.
-  /// `families` are those of the keyspace by their ids there, without the default one.
-  using Families = std::map<uint32_t, std::unique_ptr<ColumnFamilyHandle>>;
+  /// `families` are those of the keyspace, without the default one.
   std::shared_ptr<ShardFollower> Find(uint32_t shard, const Families& families) EXCLUDES(mutex_);
   /// Whether followers may answer reads with `options`.
   static bool MayAnswer(const ReadOptions& options) {
     return options.read_from_follower && !options.linearizable && options.snapshot == nullptr;
   }
-  /// Takes those away of which `map` has no shard any more, or this process. They close with their
-  /// last reference.
+  /// Takes those away of which `map` has no shard any more, or this process, or other families.
+  /// They close with their last reference.
   std::vector<std::shared_ptr<ShardFollower>> TakeUnneeded(const ShardMap& map, int64_t self)
       EXCLUDES(mutex_);
 
  private:
   struct Entry {
     std::shared_ptr<ShardFollower> follower{};
+    std::vector<uint32_t> families{};  ///< By their ids.
     bool opening = false;
     uint64_t not_before_nanos = 0;
   };

@@ -31,6 +31,10 @@ class ShardService {
  private:
   Status Run(Client client, const sharding::MemberRequest& request, sharding::MemberReply* reply,
              bool* would_wait);
+  /// What is asked of a shard that is served here.
+  Status RunOnShard(Client client, const std::shared_ptr<LocalShard>& shard,
+                    const sharding::MemberRequest& request, sharding::MemberReply* reply,
+                    bool* would_wait);
   Status RunGate(Client client, const sharding::GateRequest& request, sharding::MemberReply* reply);
   /// Begins the batch, or does all of it.
   Status RunPart(Client client, LocalShard* shard, const sharding::BatchRequest& request);

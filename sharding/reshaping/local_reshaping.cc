@@ -38,7 +38,7 @@ Status LocalReshaping::Run(
   }
   map.CancelReshaping(reshaping);
   DestroyRetired(&map);
-  Publish(map);
+  views_->PublishMap(map);
   return status;
 }
 
@@ -92,7 +92,7 @@ Status LocalReshaping::Finish(ShardMap* map, ShardReshaper* reshaper) {
   status = Settle(targets);
   for (const auto& source : reshaper->sources()) source->CloseForHandover().IgnoreError();
   DestroyRetired(map);
-  Publish(*map);
+  views_->PublishMap(*map);
   return status;
 }
 
@@ -108,12 +108,6 @@ Status LocalReshaping::Settle(const std::vector<std::shared_ptr<LocalShard>>& ta
     NACRE_RETURN_IF_ERROR(status);
   }
   return Status::OK();
-}
-
-void LocalReshaping::Publish(const ShardMap& map) {
-  auto view = std::make_shared<ShardedView>(*views_->latest());
-  view->map = map;
-  views_->Publish(std::move(view));
 }
 
 Status LocalReshaping::OpenTargets(const ShardMap& map, const ShardMap::Reshaping& reshaping,
@@ -136,7 +130,7 @@ void LocalReshaping::EndThoseBefore() {
   }
   if (map.version() == version && map.retired().empty()) return;
   DestroyRetired(&map);
-  Publish(map);
+  views_->PublishMap(map);
 }
 
 void LocalReshaping::DestroyRetired(ShardMap* map) {

@@ -37,8 +37,6 @@ class LocalReshaping {
   Status Settle(const std::vector<std::shared_ptr<LocalShard>>& targets) const;
   /// Deletes the databases of shards that there are no more.
   void DestroyRetired(ShardMap* map);
-  /// The view's shards with another map.
-  void Publish(const ShardMap& map);
 
   ShardOpener* const opener_;
   ShardedViews* const views_;

@@ -58,7 +58,7 @@ std::vector<ColumnFamilyDescriptor> ShardReshaper::FamiliesNow() const {
       kDefaultColumnFamilyName, options_of(source->db()->DefaultColumnFamily()))};
   for (const ShardMap::Family& family : after_.families()) {
     const std::shared_ptr<ColumnFamilyHandle> handle = source->Hold(family.id);
-    if (handle != nullptr) families.emplace_back(family.name, options_of(handle.get()));
+    if (handle != nullptr) families.emplace_back(family.NameInShards(), options_of(handle.get()));
   }
   return families;
 }
@@ -72,7 +72,8 @@ Status ShardReshaper::EnableCompactions(LocalShard* target) const {
       enabled.push_back(target->db()->DefaultColumnFamily());
       continue;
     }
-    const auto known = std::ranges::find(after_.families(), family.name, &ShardMap::Family::name);
+    const auto known =
+        std::ranges::find(after_.families(), family.name, &ShardMap::Family::NameInShards);
     held.push_back(target->Hold(known->id));
     if (held.back() != nullptr) enabled.push_back(held.back().get());
   }

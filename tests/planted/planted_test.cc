@@ -146,6 +146,8 @@ constexpr CaseOfBug kCases[] = {
     {"batch.left-alone-is-aborted", "KeyspaceCaseTest.ShardsOfMembersThatDieGoToOthers"},
     {"batch.undecided-is-committed",
      "ShardedCaseTest.BatchesOverShardsAreWholeWheneverTheOwnerDies"},
+    {"family.named-without-its-id", "KeyspaceCaseTest.MembersMakeAndDropFamilies"},
+    {"family.not-there-yet-is-none", "KeyspaceCaseTest.MembersMakeAndDropFamilies"},
     {"reshaping.decisions-are-left", "ShardedCaseTest.ShardsAreSplitAndMergedWheneverTheOwnerDies"},
     {"reshaping.last-writes-are-not-copied",
      "ShardedCaseTest.ShardsAreSplitAndMergedWheneverTheOwnerDies"},

@@ -7,6 +7,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <chrono>
 #include <memory>
 #include <string>
@@ -209,6 +210,127 @@ TEST(KeyspaceCaseTest, ShardsAreSplitAndMergedWhileTheyAreUsed) {
         return std::to_string(keyspace->written());
       },
       kCluster, kSeeds);
+}
+
+/// A family that a member has made.
+struct MadeFamily {
+  uint32_t id = 0;
+  uint64_t number = 0;  ///< What FillFamily puts, also into the keys.
+};
+
+constexpr char kFamily[] = "f";
+
+/// In the member's process, once it knows of the family, and of no earlier one of the name.
+std::unique_ptr<ColumnFamilyHandle> OpenFamily(Case* c, Member* member, uint32_t id) {
+  std::unique_ptr<ColumnFamilyHandle> family;
+  c->Await("the family", [&] {
+    ColumnFamilyHandle* opened = nullptr;
+    const Status status = member->db->OpenColumnFamily(kFamily, &opened);
+    family.reset(opened);
+    return status.ok() && family->GetID() == id;
+  });
+  return family;
+}
+
+MadeFamily MakeFamily(Case* c, Member* member, uint64_t number) {
+  MadeFamily made{.number = number};
+  c->In(member->process, [&] {
+    ColumnFamilyHandle* handle = nullptr;
+    const Options options = member->db->GetOptions(member->db->DefaultColumnFamily());
+    c->Expect(member->db->CreateColumnFamily(options, kFamily, &handle));
+    made.id = handle->GetID();
+    delete handle;
+  });
+  return made;
+}
+
+/// Puts a key of each shard, in a batch and alone.
+void FillFamily(Case* c, Member* member, const MadeFamily& made, size_t shards) {
+  c->In(member->process, [&] {
+    const auto family = OpenFamily(c, member, made.id);
+    const std::string value = std::to_string(made.number);
+    WriteBatch batch;
+    for (size_t shard = 0; shard < shards; ++shard) {
+      const std::string key = KeyOfGroup(made.number, shard);
+      c->Expect(shard % 2 == 0 ? batch.Put(family.get(), key, value)
+                               : member->db->Put({}, family.get(), key, value));
+    }
+    c->Expect(member->db->Write({}, &batch));
+  });
+}
+
+/// It has these keys, and no others.
+void CheckFamily(Case* c, Member* member, const MadeFamily& made, size_t shards) {
+  c->In(member->process, [&] {
+    const auto family = OpenFamily(c, member, made.id);
+    for (size_t shard = 0; shard < shards; ++shard) {
+      std::string value;
+      c->Expect(member->db->Get({}, family.get(), KeyOfGroup(made.number, shard), &value));
+      c->Expect(value == std::to_string(made.number), "a key of a family has " + value);
+    }
+    c->Await("an iterator", [&] {
+      size_t seen = 0;
+      const std::unique_ptr<Iterator> it(member->db->NewIterator({}, family.get()));
+      for (it->SeekToFirst(); it->Valid(); it->Next()) ++seen;
+      // A shard that has been opened anew for the family ends it.
+      c->Expect(it->status().ok() || it->status().IsAborted(), it->status().ToString());
+      if (!it->status().ok()) return false;
+      c->Expect(seen == shards, "a family has " + std::to_string(seen) + " keys");
+      return true;
+    });
+  });
+}
+
+void DropFamily(Case* c, Member* member, const MadeFamily& made) {
+  c->In(member->process, [&] {
+    const auto family = OpenFamily(c, member, made.id);
+    c->Expect(member->db->DropColumnFamily(family.get()));
+    const Status status = member->db->Put({}, family.get(), "a", "late");
+    c->Expect(status.IsInvalidArgument(), "of a dropped family: " + status.ToString());
+  });
+}
+
+bool Leads(Case* c, Member* member) {
+  std::vector<ShardMember> members;
+  c->In(member->process, [&] { c->Expect(member->db->GetMembers(&members)); });
+  return std::ranges::any_of(members, [](const auto& each) { return each.self && each.leads; });
+}
+
+TEST(KeyspaceCaseTest, MembersMakeAndDropFamilies) {
+  Tell(
+      [](Scheduler* scheduler, Case* c) {
+        SharedKeyspace* const keyspace = NewKeyspace(scheduler, c);
+        for (int i = 0; i < 3; ++i) keyspace->Join();
+        keyspace->Spread();
+        keyspace->Begin();
+        const std::vector<Member*> open = keyspace->Open();
+        const auto any = [&] { return open[scheduler->Uniform(3)]; };
+        const size_t shards = keyspace->shards();
+        for (uint64_t round = 0; round < 2; ++round) {
+          MadeFamily family = MakeFamily(c, any(), 2 * round);
+          FillFamily(c, any(), family, shards);
+          CheckFamily(c, any(), family, shards);
+          scheduler->OneIn(2) ? MoveOne(scheduler, c, keyspace) : ReshapeOne(scheduler, c, any());
+          CheckFamily(c, any(), family, shards);
+          // One that is frozen sees that it was dropped and made again at once.
+          size_t frozen = scheduler->Uniform(3);
+          if (Leads(c, open[frozen])) frozen = (frozen + 1) % 3;
+          const auto other = [&] { return open[(frozen + 1 + scheduler->Uniform(2)) % 3]; };
+          keyspace->SetFaulty(open[frozen], true);
+          scheduler->Stop(open[frozen]->process);
+          DropFamily(c, other(), family);
+          family = MakeFamily(c, other(), 2 * round + 1);
+          scheduler->Continue(open[frozen]->process);
+          FillFamily(c, any(), family, shards);
+          CheckFamily(c, any(), family, shards);
+          keyspace->SetFaulty(open[frozen], false);
+          DropFamily(c, any(), family);
+        }
+        keyspace->Rest();
+        keyspace->Check();
+        return std::to_string(keyspace->written());
+      },
+      kCluster, kSlowSeeds);
 }
 
 TEST(KeyspaceCaseTest, MembersDieWhileShardsAreSplitAndMerged) {

@@ -69,7 +69,10 @@ struct ShardMember {
 /// snapshots and iterators of the keyspace are strictly serializable, as those of a `DB` are.
 ///
 /// What differs from a `DB`:
-///   - All families have the comparator of the default one (`InvalidArgument`).
+///   - All families have the comparator of the default one, and no name begins with '@'
+///     (`InvalidArgument`). With a coordinator CreateColumnFamilies needs the operators (merges,
+///     prefixes, filters) of the default family, too (`NotSupported`), since other members open the
+///     family with them; making or dropping one ends snapshots and iterators, as a move does.
 ///   - The sequence number of a snapshot is the sum over the shards.
 ///   - If a write over several shards fails once it may have been decided, later reads and writes
 ///     of its keys answer that failure until the keyspace is opened again, which settles it.
@@ -99,6 +102,10 @@ class ShardedDB : public DB {
   /// As `DB::ListColumnFamilies`.
   static Status ListColumnFamilies(const DBOptions& options, const std::string& name,
                                    std::vector<std::string>* families);
+
+  /// A handle of a family of the keyspace, such as one that another member has made since this
+  /// process opened it. `NotFound` if there is none, as far as this process knows.
+  virtual Status OpenColumnFamily(const std::string& name, ColumnFamilyHandle** handle) = 0;
 
   /// The shards, in the order of their keys.
   virtual std::vector<ShardInfo> GetShards() const = 0;
