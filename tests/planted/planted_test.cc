@@ -79,7 +79,7 @@ constexpr Bug kBugs[] = {
     {"table.damage-copied-by-repair", "repair does not check what it reads", 81, kManyFlips},
     {"table.recorded-before-its-fragments-are-written", "a table is live while it is on its way",
      81},
-    {"table.freed-while-a-reader-pins-it", "what a reader looks at is freed under it", 211,
+    {"table.freed-while-a-reader-pins-it", "what a reader looks at is freed under it", 371,
      kManyScans},
     {"snapshot.forgotten-by-a-flush", "a flush drops versions that a snapshot shows"},
     {"batch.seen-in-half", "a reader sees one update more than is published"},

@@ -3,7 +3,7 @@
 // owners are acknowledged at once, and all works again soon after the faults end. And a seed
 // replays exactly.
 // Method: stories (tests/support/sim/sim_story.h), each of a seed and in a forked process of its
-// own, with virtual time. NACRE_SIM_SEEDS says how many (600); `--seeds=N` and `--seed=S` run
+// own, with virtual time. NACRE_SIM_SEEDS says how many (400); `--seeds=N` and `--seed=S` run
 // some without the rest of the tests, one alone with its event log. Many seeds end with a list of
 // the named points (util/named_point.h) that none of them reached. `--flips`, `--scans`,
 // `--splits`,
@@ -32,7 +32,7 @@
 namespace nacre::sim {
 namespace {
 
-constexpr uint64_t kSeeds = 600;
+constexpr uint64_t kSeeds = 400;
 /// A part is not too much for a slow machine.
 constexpr uint64_t kParts = 40;
 

@@ -184,12 +184,15 @@ std::vector<std::string> Tell(const Telling& tell, const ClusterOptions& options
   };
   const uint64_t only = NumberFromEnvironment("NACRE_CASE_SEED");
   const bool all = NumberFromEnvironment("NACRE_CASE_ALL") != 0;
+  const uint64_t first = std::max<uint64_t>(NumberFromEnvironment("NACRE_CASE_FIRST"), 1);
+  if (const uint64_t more = NumberFromEnvironment("NACRE_CASE_SEEDS"); more != 0) seeds = more;
   const RunOptions run{.log = only != 0};
-  RunSeeds(only == 0 ? 1 : only, only == 0 ? seeds : 1, scenario, run, [&](const Outcome& outcome) {
-    EXPECT_TRUE(outcome.passed) << "seed " << outcome.seed << ": " << outcome.failure;
-    summaries.push_back(outcome.summary);
-    return outcome.passed || all;
-  });
+  RunSeeds(only == 0 ? first : only, only == 0 ? seeds : 1, scenario, run,
+           [&](const Outcome& outcome) {
+             EXPECT_TRUE(outcome.passed) << "seed " << outcome.seed << ": " << outcome.failure;
+             summaries.push_back(outcome.summary);
+             return outcome.passed || all;
+           });
   return summaries;
 }
 

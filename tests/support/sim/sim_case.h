@@ -81,7 +81,8 @@ struct FollowedDatabase {
 using Telling = std::function<std::string(Scheduler*, Case*)>;
 std::vector<std::string> Tell(const Telling& tell, size_t nodes);
 /// For so many seeds, of such a cluster. NACRE_CASE_SEED names one that is told alone, with its
-/// event log; with NACRE_CASE_ALL=1 a seed that fails does not end the test.
+/// event log; with NACRE_CASE_ALL=1 a seed that fails does not end the test; NACRE_CASE_SEEDS is
+/// another number of seeds, and NACRE_CASE_FIRST the first of them.
 std::vector<std::string> Tell(const Telling& tell, const ClusterOptions& options, uint64_t seeds);
 
 }  // namespace nacre::sim
