@@ -147,8 +147,6 @@ class ShardMap {
 
   /// Some shards were split or merged, or are to be.
   bool was_reshaped() const;
-  /// Members have changed what the pool has to know: shards or families.
-  bool differs_from_first() const { return was_reshaped() || next_family_ > kFirstFamily; }
   /// What tells which database has which keys and families: equal unless that, or what is to be
   /// done about it, has changed.
   std::string Shape() const;

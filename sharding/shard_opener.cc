@@ -92,6 +92,11 @@ Status ShardOpener::CountOpening(uint64_t* opening) {
   return map_db_->Put(durable, kOpeningsKey, std::to_string(*opening));
 }
 
+Status ShardOpener::CheckMap() const {
+  std::string bytes;
+  return map_db_->Get({}, ShardMap::kKey, &bytes);
+}
+
 Status ShardOpener::CloseMap() { return map_db_ == nullptr ? Status::OK() : map_db_->Close(); }
 
 Status ShardOpener::MakeShards(ShardMap* map) {

@@ -33,6 +33,8 @@ class ShardOpener {
   Status OpenMap(ShardMap* map);
   /// Returns when it is durable.
   Status SaveMap(const ShardMap& map);
+  /// Fails if another process has taken the database over that has the map, or it cannot be read.
+  Status CheckMap() const;
   /// How often the keyspace was opened, this time included.
   Status CountOpening(uint64_t* opening);
   Status CloseMap();

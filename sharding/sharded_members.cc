@@ -48,18 +48,6 @@ Status MakeSharedKeyspace(const ShardedOptions& options, const std::string& name
   return opener.CloseMap();
 }
 
-/// Another process may be doing the same: then it is `Busy`.
-Status SaveInPool(const ShardedOptions& options, const std::string& name,
-                  const std::vector<ColumnFamilyDescriptor>& families, const ShardMap& map) {
-  ShardOpener opener(options, name, families, std::make_shared<LocalOwner>(0));
-  ShardMap there;
-  NACRE_RETURN_IF_ERROR(opener.OpenMap(&there));
-  Status status;
-  if (there.version() < map.version()) status = opener.SaveMap(map);
-  const Status closed = opener.CloseMap();
-  return status.ok() ? closed : status;
-}
-
 }  // namespace
 
 Status ShardedDBImpl::OpenAsMember() {
@@ -69,16 +57,12 @@ Status ShardedDBImpl::OpenAsMember() {
   const auto make = [this](ShardMap* map) {
     return MakeSharedKeyspace(opener_->options(), name_, opener_->families(), map);
   };
-  const auto save = [this](const ShardMap& map) {
-    return SaveInPool(opener_->options(), name_, opener_->families(), map);
-  };
   NACRE_RETURN_IF_ERROR(KeyspaceMember::Open({.opener = opener_.get(),
                                               .owner = owner_,
                                               .views = views_,
                                               .threads = pool->client()->threads(),
                                               .clock = clock_,
-                                              .make = make,
-                                              .save = save},
+                                              .make = make},
                                              &member_));
   // Ids of members are never used twice.
   batch_prefix_ = fmt::format("m{}", owner_->id());

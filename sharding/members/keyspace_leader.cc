@@ -21,6 +21,8 @@ constexpr milliseconds kLoadsEvery{1000};
 constexpr milliseconds kLoadsPatience{500};
 constexpr milliseconds kWholeEvery{50};
 constexpr milliseconds kSaveAgain{200};
+/// Another member may have taken the map in the pool.
+constexpr milliseconds kLookAfterPool{1000};
 /// A member that has just joined is known here a moment later.
 constexpr milliseconds kNewsPatience{500};
 constexpr milliseconds kNewsEvery{5};
@@ -45,6 +47,7 @@ Status NotLeading() { return Status::TryAgain("this member does not lead the key
 
 KeyspaceLeader::KeyspaceLeader(Context context)
     : context_(std::move(context)),
+      pool_map_(context_.opener),
       executor_(context_.threads->NewExecutor(TaskThreads::kUnbounded, "nacre-leader")) {}
 
 // ---- The map ------------------------------------------------------------------------------------
@@ -90,6 +93,7 @@ Status KeyspaceLeader::MakeMap() {
 Status KeyspaceLeader::Round() {
   if (!context_.membership->leads()) {
     looked_nanos_ = 0;
+    pool_map_.Release();
     return Status::OK();
   }
   // Before the map: a move that ends in between is in that.
@@ -109,6 +113,7 @@ Status KeyspaceLeader::Round() {
   LookAtLoads(*state);
   LookForWhole(*state);
   LookAtReshapings();
+  LookAfterPool();
   std::vector<int64_t> servers;
   for (const auto& [member, address] : state->Servers()) servers.push_back(member);
   CarryOut(balancer_.Decide({.map = map_,
@@ -445,37 +450,30 @@ void KeyspaceLeader::LookAtReshapings() {
       return Status::OK();
     }).IgnoreError();
   }
-  if (!map_.differs_from_first()) return;
+}
+
+void KeyspaceLeader::LookAfterPool() {
+  const uint64_t now = context_.clock->NowNanos();
   {
     MutexLock lock(&mutex_);
-    if (saving_ || context_.clock->NowNanos() < save_again_nanos_) return;
-    if (map_.retired().empty() && saved_shape_ == map_.Shape()) return;
+    if (saving_ || now < save_again_nanos_) return;
+    const bool is_due = now >= look_again_nanos_ || saved_version_ != map_.version();
+    if (!is_due && map_.retired().empty()) return;
     saving_ = true;
+    look_again_nanos_ = now + Nanos(kLookAfterPool);
   }
   executor_->Schedule([this, map = map_] { SaveAndDestroy(map); });
 }
 
-Status KeyspaceLeader::SaveShape(const ShardMap& map) {
-  const std::string shape = map.Shape();
-  {
-    MutexLock lock(&mutex_);
-    if (saved_shape_ == shape) return Status::OK();
-  }
-  NACRE_RETURN_IF_ERROR(CatchAll([&] { return context_.save(map); }));
-  MutexLock lock(&mutex_);
-  saved_shape_ = shape;
-  return Status::OK();
-}
-
 void KeyspaceLeader::SaveAndDestroy(const ShardMap& map) {
-  const Status saved = SaveShape(map);
+  const Status saved = CatchAll([&] { return pool_map_.Keep(map); });
   if (!saved.ok()) {
     Log(context_.log, LogLevel::kWarn, "keyspace {}: the pool does not have its map yet: {}",
         context_.keyspace, saved.ToString());
   }
   for (const uint32_t id : saved.ok() ? map.retired() : std::vector<uint32_t>()) {
     // One that a process has open still is destroyed later.
-    const Status status = CatchAll([&] { return context_.destroy(id); });
+    const Status status = CatchAll([&] { return context_.opener->DestroyShard(id); });
     if (!status.ok()) continue;
     Log(context_.log, LogLevel::kInfo, "keyspace {}: what shard {} had is gone", context_.keyspace,
         id);
@@ -486,6 +484,7 @@ void KeyspaceLeader::SaveAndDestroy(const ShardMap& map) {
   }
   MutexLock lock(&mutex_);
   saving_ = false;
+  if (saved.ok()) saved_version_ = map.version();
   save_again_nanos_ = context_.clock->NowNanos() + Nanos(kSaveAgain);
 }
 

@@ -15,9 +15,11 @@
 #include "sharding/balance/load_rates.h"
 #include "sharding/members/membership.h"
 #include "sharding/members/owned_shards.h"
+#include "sharding/members/pool_map.h"
 #include "sharding/remote/member_codec.h"
 #include "sharding/remote/member_links.h"
 #include "sharding/shard_map.h"
+#include "sharding/shard_opener.h"
 #include "util/clock.h"
 #include "util/mutex.h"
 #include "util/threads/executor.h"
@@ -35,7 +37,7 @@ class KeyspaceLeader {
     MemberLinks* links;
     OwnedShards* owned;
     TaskThreads* threads;
-    const Comparator* comparator;
+    const ShardOpener* opener;
     std::string keyspace;
     Clock* clock;
     std::shared_ptr<Logger> log;
@@ -44,17 +46,17 @@ class KeyspaceLeader {
     /// What members are asked that own shards, asked of this one.
     std::function<Status(const sharding::ControlRequest& request, sharding::ControlReply* reply)>
         ask_self;
-    /// Has the pool keep the map, too, unless it has a later one: without the coordinator it tells
-    /// which database has which keys.
-    std::function<Status(const ShardMap& map)> save;
-    /// Deletes the database of a shard that there is no more.
-    std::function<Status(uint32_t shard)> destroy;
   };
 
   explicit KeyspaceLeader(Context context);
 
-  /// Looks at all there is once, and decides. Nothing if this member does not lead.
+  /// Looks at all there is once, and decides. A member that does not lead lets go of what only the
+  /// one that leads has.
   Status Round() EXCLUDES(mutex_);
+  /// There is something to let go of.
+  bool has_led() const { return pool_map_.is_open(); }
+  /// Before the member leaves: the next one that leads finds nothing open here.
+  void Stop() { pool_map_.Close(); }
 
   /// What is asked for. `TryAgain` if this member does not lead.
   Status Move(uint32_t shard, int64_t member, const std::string& reason) EXCLUDES(mutex_);
@@ -75,7 +77,7 @@ class KeyspaceLeader {
   /// failure of `change` is answered, and changes nothing.
   Status Change(const std::function<Status(ShardMap* map)>& change);
   Status Parse(const std::string& bytes, ShardMap* map) const {
-    return ShardMap::Parse(bytes, context_.comparator, map);
+    return ShardMap::Parse(bytes, context_.opener->options().comparator, map);
   }
   void LookAtLoads(const KeyspaceState& state);
   /// Asks the owners of shards that are not known to be whole whether they serve them.
@@ -102,8 +104,8 @@ class KeyspaceLeader {
   /// Ends what earlier leaders have begun, and takes the shards that are served for whole.
   void LookAtReshapings() EXCLUDES(mutex_);
   /// Has the pool keep the map, and then deletes what it does not need any more.
+  void LookAfterPool() EXCLUDES(mutex_);
   void SaveAndDestroy(const ShardMap& map) EXCLUDES(mutex_);
-  Status SaveShape(const ShardMap& map) EXCLUDES(mutex_);
   /// Members that came back under another id keep what they had.
   void GiveBack(const KeyspaceState& state);
 
@@ -124,8 +126,10 @@ class KeyspaceLeader {
   std::set<uint32_t> under_way_ GUARDED_BY(mutex_);
   bool saving_ GUARDED_BY(mutex_) = false;
   uint64_t save_again_nanos_ GUARDED_BY(mutex_) = 0;  ///< Not before.
-  std::string saved_shape_ GUARDED_BY(mutex_);        ///< ShardMap::Shape of what the pool has.
-  const std::unique_ptr<Executor> executor_;          ///< Ends first.
+  uint64_t look_again_nanos_ GUARDED_BY(mutex_) = 0;
+  uint64_t saved_version_ GUARDED_BY(mutex_) = 0;  ///< What the pool was told last.
+  PoolMap pool_map_;
+  const std::unique_ptr<Executor> executor_;  ///< Ends first.
 };
 
 }  // namespace nacre

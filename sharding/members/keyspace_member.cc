@@ -102,15 +102,14 @@ Status KeyspaceMember::Start() {
       .links = links_.get(),
       .owned = owned_.get(),
       .threads = context_.threads,
-      .comparator = options().comparator,
+      .opener = context_.opener,
       .keyspace = context_.opener->name(),
       .clock = context_.clock,
       .log = options().info_log,
       .make = context_.make,
       .ask_self = [this](const sharding::ControlRequest& request,
                          sharding::ControlReply* reply) { return Control(request, reply); },
-      .save = context_.save,
-      .destroy = [this](uint32_t shard) { return context_.opener->DestroyShard(shard); }});
+  });
   settler_ = std::make_unique<BatchSettler>(context_.views.get(), owned_.get(), context_.clock,
                                             options().info_log);
   thread_ = Thread("nacre-keyspace", [this] { Follow(); });
@@ -151,6 +150,7 @@ Status KeyspaceMember::Close() {
   if (thread_.joinable()) thread_.Join();
   executor_.reset();
   if (owned_ != nullptr) status = owned_->CloseAll();
+  if (leader_ != nullptr) leader_->Stop();
   // The others learn of it now, when nothing is open here any more.
   if (membership_ != nullptr) membership_->Leave();
   if (server_ != nullptr) server_->Stop();
@@ -199,7 +199,7 @@ void KeyspaceMember::Round() {
   }
   LookAtNodes();
   LookAfterMembers(*state);
-  if (membership_->leads()) {
+  if (membership_->leads() || leader_->has_led()) {
     Once(kLead, [this] {
       const Status status = CatchAll([&] { return leader_->Round(); });
       MutexLock lock(&mutex_);

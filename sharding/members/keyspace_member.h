@@ -48,8 +48,6 @@ class KeyspaceMember final : private ServedShards {
     Clock* clock;
     /// Makes the keyspace in the pool, or reads what is there.
     std::function<Status(ShardMap* map)> make;
-    /// Has the pool keep a map of the keyspace, unless it has a later one.
-    std::function<Status(const ShardMap& map)> save;
   };
 
   /// Returns once the map is known, and the shards that are this member's are open. All in

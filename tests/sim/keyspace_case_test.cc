@@ -333,6 +333,41 @@ TEST(KeyspaceCaseTest, MembersMakeAndDropFamilies) {
       kCluster, kSlowSeeds);
 }
 
+TEST(KeyspaceCaseTest, NodesDieWhileShardsMoveAndAreSplit) {
+  Tell(
+      [](Scheduler* scheduler, Case* c) {
+        SharedKeyspace* const keyspace = NewKeyspace(scheduler, c);
+        for (int i = 0; i < 3; ++i) keyspace->Join();
+        keyspace->Spread();
+        for (int round = 0; round < 2; ++round) {
+          keyspace->Begin();
+          const size_t dies = scheduler->Uniform(c->cluster().size());
+          const bool told = scheduler->OneIn(2);
+          uint64_t left = 1 + scheduler->Uniform(20);
+          SetPointVisitor([&, c](const char* point) {
+            const std::string_view name(point);
+            const bool counts = name.starts_with("reshaping.") || name.starts_with("shard.");
+            if (left > 0 && counts && --left == 0) c->cluster().KillNode(dies, told);
+          });
+          for (int i = 0; i < 3; ++i) {
+            Member* const asks = keyspace->Open()[scheduler->Uniform(3)];
+            scheduler->OneIn(2) ? MoveOne(scheduler, c, keyspace) : ReshapeOne(scheduler, c, asks);
+          }
+          SetPointVisitor(nullptr);
+          if (left > 0) c->cluster().KillNode(dies, told);
+          keyspace->Sleep(milliseconds(scheduler->Uniform(500)));
+          keyspace->Rest();
+          keyspace->Check();
+          // It comes back with nothing, and everything is to have two copies again.
+          c->cluster().StartNode(dies);
+          c->AwaitSpare(1);
+        }
+        keyspace->Check();
+        return std::to_string(keyspace->written());
+      },
+      kCluster, kSlowSeeds);
+}
+
 TEST(KeyspaceCaseTest, MembersDieWhileShardsAreSplitAndMerged) {
   Tell(
       [](Scheduler* scheduler, Case* c) {

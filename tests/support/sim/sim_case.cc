@@ -2,10 +2,12 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <chrono>
 #include <memory>
 
 #include "ctl/ctl_directions.h"
+#include "ctl/fsck.h"
 #include "pool/connect/pool_device.h"
 #include "pool/databases.h"
 #include "pool/wire/node_stats.h"
@@ -147,6 +149,28 @@ size_t Case::RootMembers() {
     return Status::OK();
   });
   return status.ok() ? members : 0;
+}
+
+void Case::AwaitSpare(int nodes) {
+  constexpr seconds kPatience(20);
+  const Deadline deadline = Deadline::After(Clock::System(), kPatience);
+  // A node that has just come back may be counted before its owners know that it has nothing.
+  constexpr int kInARow = 3;
+  for (int in_a_row = 0; in_a_row < kInARow; scheduler_->SleepFor(milliseconds(20))) {
+    ctl::FsckReport report;
+    std::string lacking = WithPool([&](pool::PoolClient* client) {
+                            report = ctl::Fsck(client, {});
+                            return Status::OK();
+                          }).ToString();
+    if (lacking == "OK") lacking.clear();
+    for (const Status& failure : report.failures) lacking += failure.ToString() + "; ";
+    for (const ctl::DatabaseHealth& health : report.databases) {
+      if (health.spare_nodes >= nodes) continue;
+      lacking += health.name + ": " + std::to_string(health.spare_nodes) + " to spare; ";
+    }
+    in_a_row = lacking.empty() ? in_a_row + 1 : 0;
+    if (deadline.Expired()) return Fail("not whole: " + lacking);
+  }
 }
 
 void Case::Damage(size_t node, uint64_t step, const Extents& extents) {

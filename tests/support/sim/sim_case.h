@@ -55,6 +55,9 @@ class Case {
   std::vector<size_t> LogNodes();
   /// How many nodes the root names; 0 while that changes, or is unknown.
   size_t RootMembers();
+  /// Returns when each database would survive the loss of so many more nodes. Fails if that does
+  /// not come within 20 s.
+  void AwaitSpare(int nodes);
   /// Flips a bit in each `step` bytes of those of the extents that lie on `node`.
   void Damage(size_t node, uint64_t step, const Extents& extents);
 
