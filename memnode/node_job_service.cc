@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cassert>
 #include <utility>
 
@@ -30,6 +31,18 @@ Status NodeJobService::Submit(std::shared_ptr<NodeJob> job) {
   waiting_.push_back(std::move(job));
   work_.Signal();
   return Status::OK();
+}
+
+void NodeJobService::Cancel(const std::shared_ptr<NodeJob>& job) {
+  job->Cancel();
+  {
+    MutexLock lock(&mutex_);
+    const auto waiting = std::ranges::find(waiting_, job);
+    if (waiting == waiting_.end()) return;
+    waiting_.erase(waiting);
+  }
+  job->status = Status::Aborted("cancelled");
+  finished_(job);
 }
 
 void NodeJobService::Stop() {

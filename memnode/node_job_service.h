@@ -30,6 +30,8 @@ class NodeJobService {
 
   /// `Busy` when there are too many jobs already, `Unavailable` after Stop.
   Status Submit(std::shared_ptr<NodeJob> job) EXCLUDES(mutex_);
+  /// Has the job end soon. One that still waits ends now: those in front of it may take long.
+  void Cancel(const std::shared_ptr<NodeJob>& job) EXCLUDES(mutex_);
   /// Cancels all jobs and waits for the running ones.
   void Stop() EXCLUDES(mutex_);
 

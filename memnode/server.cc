@@ -136,13 +136,13 @@ std::string Server::Refusal(const Hello& hello) {
 void Server::Closing(const ServerConnection& connection) {
   if (connection.job_id == 0) return;
   const auto job = jobs_.find({connection.client_id, connection.job_id});
-  if (job != jobs_.end()) job->second.job->Cancel();
+  if (job != jobs_.end()) job->second.service->Cancel(job->second.job);
 }
 
 void Server::LifelineEnded(uint64_t client_id, bool hung_up) {
   for (auto job = jobs_.lower_bound({client_id, 0});
        job != jobs_.end() && job->first.first == client_id; ++job) {
-    job->second.job->Cancel();
+    job->second.service->Cancel(job->second.job);
   }
   for (const uint64_t database_id : databases_->OwnerGone(client_id, hung_up)) {
     Log(options_.log, LogLevel::kWarn, "{}: the owner of database {:x} is gone, dropped it",

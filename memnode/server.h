@@ -41,6 +41,7 @@ class Server final : public RequestHandler {
  private:
   struct RunningJob {
     std::shared_ptr<NodeJob> job;
+    NodeJobService* service = nullptr;
     uint64_t connection = 0;  ///< The connection that waits for the result.
   };
   using JobKey = std::pair<uint64_t, uint64_t>;  // Client and job.

@@ -25,10 +25,11 @@ Status Server::StartJob(ServerConnection* connection) {
 
   const JobKey key{job->client_id(), job->job_id()};
   if (jobs_.contains(key)) return Status::InvalidArgument("job: its id is in use");
-  NACRE_RETURN_IF_ERROR(ServiceFor(request)->Submit(job));
+  NodeJobService* const service = ServiceFor(request);
+  NACRE_RETURN_IF_ERROR(service->Submit(job));
   connection->job_id = job->job_id();
   databases_->Pin(job->database_id());
-  jobs_[key] = {.job = std::move(job), .connection = connection->id};
+  jobs_[key] = {.job = std::move(job), .service = service, .connection = connection->id};
   NACRE_POINT("node.job-taken");
   return Status::OK();
 }
@@ -84,7 +85,7 @@ Status Server::EndJobs(const ServerConnection& connection, const control::EndJob
   for (const uint64_t job_id : request.job_ids()) {
     const auto running = jobs_.find({connection.client_id, job_id});
     if (running != jobs_.end()) {
-      running->second.job->Cancel();
+      running->second.service->Cancel(running->second.job);
       status = Status::TryAgain("a job still runs");
     }
     if (NACRE_PLANTED_BUG("job.keys-kept-when-it-is-ended")) continue;
@@ -97,7 +98,7 @@ Status Server::EndJobs(const ServerConnection& connection, const control::EndJob
 
 void Server::AbortJobs(uint64_t database_id) {
   for (const auto& [key, running] : jobs_) {
-    if (running.job->database_id() == database_id) running.job->Cancel();
+    if (running.job->database_id() == database_id) running.service->Cancel(running.job);
   }
 }
 

@@ -13,6 +13,7 @@
 
 #include "jobs/compaction_job.h"
 #include "jobs/job_client.h"
+#include "jobs/scrub_job.h"
 #include "pool/reports.h"
 #include "pool/wire/node_stats.h"
 #include "tests/support/pool_fixture.h"
@@ -198,6 +199,39 @@ TEST_F(CompactionTest, Cancelled) {
     EXPECT_TRUE(s.IsAborted() || s.ok()) << s.ToString();
     if (s.ok()) CheckResult(job, result, model);
   }
+}
+
+TEST_F(CompactionTest, OneThatWaitsForItsTurnIsCancelledAtOnce) {
+  // One scrub at a time runs on a node, and this one takes days.
+  std::map<std::string, TestEntry> model;
+  const Runs runs = WriteRuns(TestSeed(405), 1, 1, &model);
+  const TableMeta& table = *runs[0][0];
+  const ExtentAddr& fragment = table.placement.fragments[0];
+  ScrubJob job;
+  job.database_id = database_id_;
+  job.bytes_per_second = 1;
+  job.fragments.push_back(
+      {.table_id = table.id, .fragment = 0, .extent = fragment, .bytes = table.size});
+  const NodeId node = fragment.start.node;
+  std::atomic<bool> first_cancelled{false};
+  std::thread first([&] {
+    ScrubResult result;
+    const Status status = pool::RunOnNode(client_, node, job, &first_cancelled, &result);
+    EXPECT_TRUE(status.IsAborted()) << status.ToString();
+  });
+  for (int i = 0; i < 5; ++i) {
+    std::atomic<bool> cancelled{false};
+    std::thread canceller([&] {
+      std::this_thread::sleep_for(std::chrono::milliseconds(20));
+      cancelled = true;
+    });
+    ScrubResult result;
+    const Status status = pool::RunOnNode(client_, node, job, &cancelled, &result);
+    canceller.join();
+    EXPECT_TRUE(status.IsAborted()) << status.ToString();
+  }
+  first_cancelled = true;
+  first.join();
 }
 
 TEST_F(CompactionTest, MalformedJobsAreRefused) {
