@@ -139,6 +139,7 @@ class ShardedDBImpl final : public ShardedDB {
 
  private:
   friend class ShardedChecks;
+  friend class ShardedLocks;
 
   ShardedDBImpl(const ShardedOptions& options, std::string name,
                 const std::vector<ColumnFamilyDescriptor>& families);

@@ -2,8 +2,6 @@
 
 #include <utility>
 
-#include "db/db_impl.h"
-#include "db/read/key_sequences.h"
 #include "transactions/below.h"
 #include "transactions/pessimistic_transaction_db.h"
 #include "util/clock.h"
@@ -51,7 +49,7 @@ uint64_t ExpiresAt(int64_t expiration_ms) {
 PessimisticTransaction::PessimisticTransaction(PessimisticTransactionDB* db,
                                                const WriteOptions& write_options,
                                                const TransactionOptions& options, TransactionID id)
-    : TransactionBase(db->base(), write_options, db->engine()->comparator(),
+    : TransactionBase(db->base(), write_options, db->below()->comparator(),
                       options.max_write_batch_size),
       txn_db_(db),
       id_(id),
@@ -103,7 +101,7 @@ Status PessimisticTransaction::TryLock(ColumnFamilyHandle* family, const Slice& 
   if (do_validate && GetSnapshot() == nullptr) {
     if (before == nullptr) sequence = db()->GetLatestSequenceNumber();
   } else if (do_validate && sequence > GetSnapshot()->GetSequenceNumber()) {
-    NACRE_RETURN_IF_ERROR(Validate(id, key));
+    NACRE_RETURN_IF_ERROR(txn_db_->below()->CheckUnwritten(id, key, *GetSnapshot()));
     sequence = GetSnapshot()->GetSequenceNumber();
   }
   TrackKey(id, key, sequence, read_only, exclusive);
@@ -116,19 +114,12 @@ void PessimisticTransaction::Unlock(uint32_t family, const Slice& key) {
 }
 
 std::unique_ptr<ColumnFamilyHandle> PessimisticTransaction::FindHandle(uint32_t family) const {
-  return txn_db_->engine()->key_sequences().FindHandle(family);
+  return txn_db_->below()->FindHandle(family);
 }
 
 void PessimisticTransaction::ReleaseKeys() {
   tracked().ForEach(
       [this](uint32_t family, const std::string& key, const TrackedKey&) { Unlock(family, key); });
-}
-
-Status PessimisticTransaction::Validate(uint32_t family, const Slice& key) const {
-  const SequenceNumber known = GetSnapshot()->GetSequenceNumber();
-  SequenceNumber latest = 0;
-  NACRE_RETURN_IF_ERROR(txn_db_->engine()->key_sequences().Latest(family, key, known, &latest));
-  return latest > known ? Status::Busy("the key was written since the snapshot") : Status::OK();
 }
 
 void PessimisticTransaction::BeginWait(const std::vector<TransactionID>& owners, uint32_t family,
@@ -222,11 +213,15 @@ Status PessimisticTransaction::Prepare() {
   if (name_.empty()) {
     return Status::InvalidArgument("a transaction without a name cannot be prepared");
   }
+  if (txn_db_->below()->prepared() == nullptr) {
+    return Status::NotSupported("Prepare: transactions over a keyspace cannot be prepared");
+  }
   NACRE_RETURN_IF_ERROR(Leave(AWAITING_PREPARE));
   // If that fails, the outcome is unknown: the entry may be there, or come later.
   recorded_ = true;
   Status status = CatchAll([this] {
-    return txn_db_->prepared()->Add(GetWriteOptions(), name_, *GetWriteBatch()->GetWriteBatch());
+    return txn_db_->below()->prepared()->Add(GetWriteOptions(), name_,
+                                             *GetWriteBatch()->GetWriteBatch());
   });
   state_.store(status.ok() ? PREPARED : STARTED, std::memory_order_release);
   return status;
@@ -246,7 +241,7 @@ Status PessimisticTransaction::WriteUpdates() {
     return batch->Count() == 0 ? Status::OK() : db()->Write(GetWriteOptions(), batch);
   }
   WriteBatch with_removal(batch->Data());
-  NACRE_RETURN_IF_ERROR(txn_db_->prepared()->AddRemoval(name_, &with_removal));
+  NACRE_RETURN_IF_ERROR(txn_db_->below()->prepared()->AddRemoval(name_, &with_removal));
   WriteOptions options = GetWriteOptions();
   options.disable_wal = false;  // Otherwise the entry would be there again.
   return db()->Write(options, &with_removal);
@@ -266,7 +261,7 @@ Status PessimisticTransaction::Commit() {
 
 Status PessimisticTransaction::RemoveRecord() {
   WriteBatch removal;
-  NACRE_RETURN_IF_ERROR(txn_db_->prepared()->AddRemoval(name_, &removal));
+  NACRE_RETURN_IF_ERROR(txn_db_->below()->prepared()->AddRemoval(name_, &removal));
   WriteOptions options = GetWriteOptions();
   options.disable_wal = false;
   return db()->Write(options, &removal);

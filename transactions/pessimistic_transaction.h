@@ -50,8 +50,6 @@ class PessimisticTransaction final : public TransactionBase, private LockWaiter 
   std::unique_ptr<ColumnFamilyHandle> FindHandle(uint32_t family) const override;
   /// All that it has locked.
   void ReleaseKeys();
-  /// `Busy` if the key was written since the snapshot.
-  Status Validate(uint32_t family, const Slice& key) const;
   bool Expired() const;
   /// Moves from STARTED to `next`; says why if it cannot.
   Status Leave(TransactionState next);

@@ -4,6 +4,8 @@
 #include <string>
 #include <utility>
 
+#include "db/db_impl.h"
+#include "db/read/key_sequences.h"
 #include "table/format/write_batch_format.h"
 #include "transactions/below.h"
 #include "transactions/pessimistic_transaction.h"
@@ -33,20 +35,44 @@ class HeldLocks {
   std::vector<std::pair<uint32_t, std::string>> keys_;
 };
 
+/// A database of this process.
+class EngineBelow final : public LockedDatabase {
+ public:
+  /// `engine` is what is below `db`. Both outlive it.
+  EngineBelow(DB* db, DBImpl* engine) : engine_(engine), prepared_(db, engine) {}
+
+  const Comparator* comparator() const override { return engine_->comparator(); }
+  Status CheckUnwritten(uint32_t family, const Slice& key, const Snapshot& since) const override {
+    const SequenceNumber known = since.GetSequenceNumber();
+    SequenceNumber latest = 0;
+    NACRE_RETURN_IF_ERROR(engine_->key_sequences().Latest(family, key, known, &latest));
+    return latest > known ? Written() : Status::OK();
+  }
+  std::unique_ptr<ColumnFamilyHandle> FindHandle(uint32_t family) const override {
+    return engine_->key_sequences().FindHandle(family);
+  }
+  PreparedStore* prepared() override { return &prepared_; }
+
+ private:
+  const DBImpl* const engine_;
+  PreparedStore prepared_;
+};
+
 }  // namespace
 
-PessimisticTransactionDB::PessimisticTransactionDB(std::unique_ptr<DB> db, DBImpl* engine,
+PessimisticTransactionDB::PessimisticTransactionDB(std::unique_ptr<DB> db,
+                                                   std::unique_ptr<LockedDatabase> below,
                                                    const TransactionDBOptions& options)
     : TransactionDB(std::move(db)),
-      engine_(engine),
+      below_(std::move(below)),
       options_(options),
-      locks_(options, [this](TransactionID id) { return Rob(id); }),
-      prepared_(db_.get(), engine) {}
+      locks_(options, [this](TransactionID id) { return Rob(id); }) {}
 
 PessimisticTransactionDB::~PessimisticTransactionDB() = default;
 
 Status PessimisticTransactionDB::Recover() {
-  return prepared_.Open([this](const std::string& name, WriteBatch* batch) {
+  if (below_->prepared() == nullptr) return Status::OK();
+  return below_->prepared()->Open([this](const std::string& name, WriteBatch* batch) {
     recovered_.push_back(
         std::make_unique<PessimisticTransaction>(this, WriteOptions(), TransactionOptions(),
                                                  next_id_.fetch_add(1, std::memory_order_relaxed)));
@@ -55,7 +81,7 @@ Status PessimisticTransactionDB::Recover() {
 }
 
 Status PessimisticTransactionDB::Close() {
-  prepared_.Close();
+  if (below_->prepared() != nullptr) below_->prepared()->Close();
   return db_->Close();
 }
 
@@ -196,8 +222,10 @@ Status TransactionDB::Open(const DBOptions& options, const TransactionDBOptions&
                            std::unique_ptr<TransactionDB>* db) {
   std::unique_ptr<DB> base;
   NACRE_RETURN_IF_ERROR(DB::Open(options, name, families, handles, &base));
-  DBImpl* engine = EngineOf(base.get());
-  auto opened = std::make_unique<PessimisticTransactionDB>(std::move(base), engine, db_options);
+  DBImpl* const engine = EngineOf(base.get());
+  auto below = std::make_unique<EngineBelow>(base.get(), engine);
+  auto opened =
+      std::make_unique<PessimisticTransactionDB>(std::move(base), std::move(below), db_options);
   if (Status status = CatchAll([&] { return opened->Recover(); }); !status.ok()) {
     for (ColumnFamilyHandle* handle : *handles) {
       opened->DestroyColumnFamilyHandle(handle).IgnoreError();

@@ -9,12 +9,11 @@
 
 #include "nacre/utilities/transaction_db.h"
 #include "transactions/lock_manager.h"
-#include "transactions/prepared_store.h"
+#include "transactions/locked_database.h"
 #include "util/mutex.h"
 
 namespace nacre {
 
-class DBImpl;
 class PessimisticTransaction;
 
 /// See TransactionDB.
@@ -25,8 +24,8 @@ class PessimisticTransactionDB final : public TransactionDB {
   using TransactionDB::Put;
   using TransactionDB::SingleDelete;
 
-  /// `engine` is what is below `db`.
-  PessimisticTransactionDB(std::unique_ptr<DB> db, DBImpl* engine,
+  /// `below` is of `db`.
+  PessimisticTransactionDB(std::unique_ptr<DB> db, std::unique_ptr<LockedDatabase> below,
                            const TransactionDBOptions& options);
   ~PessimisticTransactionDB() override;
 
@@ -58,10 +57,9 @@ class PessimisticTransactionDB final : public TransactionDB {
   // ---- For transactions ----
 
   DB* base() const { return db_.get(); }
-  const DBImpl* engine() const { return engine_; }
+  LockedDatabase* below() const { return below_.get(); }
   const TransactionDBOptions& options() const { return options_; }
   LockManager* locks() { return &locks_; }
-  PreparedStore* prepared() { return &prepared_; }
   /// False: another one has the name.
   bool AddName(const TransactionName& name, PessimisticTransaction* transaction) EXCLUDES(mutex_);
   void RemoveName(const TransactionName& name) EXCLUDES(mutex_);
@@ -77,11 +75,10 @@ class PessimisticTransactionDB final : public TransactionDB {
   Status WriteAllLocked(const WriteOptions& options, WriteBatch* updates);
   bool Rob(TransactionID id) EXCLUDES(mutex_);
 
-  const DBImpl* const engine_;
+  const std::unique_ptr<LockedDatabase> below_;
   const TransactionDBOptions options_;
   std::atomic<TransactionID> next_id_{1};
   LockManager locks_;
-  PreparedStore prepared_;
 
   Mutex mutex_;
   std::map<TransactionName, PessimisticTransaction*> names_ GUARDED_BY(mutex_);

@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "nacre/utilities/sharded_db.h"
 #include "nacre/utilities/transaction_db.h"
 #include "tests/support/status_assert.h"
 #include "tests/support/test_db.h"
@@ -19,10 +20,13 @@
 namespace nacre {
 namespace {
 
+/// What transactions are over.
+enum class Below : uint8_t { kDatabase, kKeyspace };
+
 /// Beyond what any test takes.
 constexpr int64_t kForeverMs = 1'000'000;
 
-class PessimisticTransactionTest : public testing::Test {
+class PessimisticTransactionTest : public testing::TestWithParam<Below> {
  protected:
   void SetUp() override { Open({}); }
   void Open(TransactionDBOptions db_options) {
@@ -31,7 +35,14 @@ class PessimisticTransactionTest : public testing::Test {
     ASSERT_NE(pool_, nullptr);
     db_options.default_lock_timeout = 0;
     db_options.transaction_lock_timeout = 0;
-    ASSERT_TRUE(IsOk(TransactionDB::Open(SmallTableOptions(pool_), db_options, "locked", &db_)));
+    const Options options = SmallTableOptions(pool_);
+    if (GetParam() == Below::kDatabase) {
+      ASSERT_TRUE(IsOk(TransactionDB::Open(options, db_options, "locked", &db_)));
+    } else {
+      ShardedOptions sharded(options);
+      sharded.boundaries = {"b", "k", "l"};
+      ASSERT_TRUE(IsOk(TransactionDB::Open(sharded, db_options, "locked", &db_)));
+    }
   }
   std::unique_ptr<Transaction> Begin(const TransactionOptions& options = {}) {
     return db_->BeginTransaction(NoLog(), options);
@@ -68,7 +79,7 @@ class PessimisticTransactionTest : public testing::Test {
 
 // ---- Locks ------------------------------------------------------------------------------------
 
-TEST_F(PessimisticTransactionTest, WhatIsWrittenIsLockedUntilTheEnd) {
+TEST_P(PessimisticTransactionTest, WhatIsWrittenIsLockedUntilTheEnd) {
   const std::unique_ptr<Transaction> one = Begin();
   const std::unique_ptr<Transaction> two = Begin();
   ASSERT_TRUE(IsOk(one->Put("k", "one")));
@@ -93,14 +104,14 @@ TEST_F(PessimisticTransactionTest, WhatIsWrittenIsLockedUntilTheEnd) {
   EXPECT_TRUE(db_->GetLockStatusData().empty());
 }
 
-TEST_F(PessimisticTransactionTest, ATransactionThatIsDestroyedGivesUpItsLocks) {
+TEST_P(PessimisticTransactionTest, ATransactionThatIsDestroyedGivesUpItsLocks) {
   std::unique_ptr<Transaction> one = Begin();
   ASSERT_TRUE(IsOk(one->Put("k", "one")));
   one.reset();
   ASSERT_TRUE(IsOk(db_->Put(NoLog(), "k", "plain")));
 }
 
-TEST_F(PessimisticTransactionTest, SharedLocks) {
+TEST_P(PessimisticTransactionTest, SharedLocks) {
   const std::unique_ptr<Transaction> one = Begin();
   const std::unique_ptr<Transaction> two = Begin();
   ASSERT_TRUE(IsOk(Lock(one.get(), "k", /*exclusive=*/false)));
@@ -117,7 +128,7 @@ TEST_F(PessimisticTransactionTest, SharedLocks) {
   EXPECT_TRUE(IsTimeout(Lock(two.get(), "k", /*exclusive=*/false)));
 }
 
-TEST_F(PessimisticTransactionTest, WhoWaitsGetsTheLockWhenItIsGivenUp) {
+TEST_P(PessimisticTransactionTest, WhoWaitsGetsTheLockWhenItIsGivenUp) {
   const std::unique_ptr<Transaction> one = Begin();
   const std::unique_ptr<Transaction> two = BeginPatient();
   ASSERT_TRUE(IsOk(one->Put("k", "one")));
@@ -136,7 +147,7 @@ TEST_F(PessimisticTransactionTest, WhoWaitsGetsTheLockWhenItIsGivenUp) {
   EXPECT_EQ(value, "one");
 }
 
-TEST_F(PessimisticTransactionTest, AWaitEndsInTime) {
+TEST_P(PessimisticTransactionTest, AWaitEndsInTime) {
   const std::unique_ptr<Transaction> one = Begin();
   const std::unique_ptr<Transaction> two = Begin();
   ASSERT_TRUE(IsOk(one->Put("k", "one")));
@@ -144,7 +155,7 @@ TEST_F(PessimisticTransactionTest, AWaitEndsInTime) {
   EXPECT_TRUE(IsTimeout(two->Put("k", "two")));
 }
 
-TEST_F(PessimisticTransactionTest, NoMoreLocksThanAllowed) {
+TEST_P(PessimisticTransactionTest, NoMoreLocksThanAllowed) {
   TransactionDBOptions options;
   options.max_num_locks = 2;
   ASSERT_NO_FATAL_FAILURE(Open(options));
@@ -159,7 +170,7 @@ TEST_F(PessimisticTransactionTest, NoMoreLocksThanAllowed) {
 
 // ---- Snapshots --------------------------------------------------------------------------------
 
-TEST_F(PessimisticTransactionTest, WritesSinceTheSnapshotAreConflicts) {
+TEST_P(PessimisticTransactionTest, WritesSinceTheSnapshotAreConflicts) {
   ASSERT_TRUE(IsOk(db_->Put(NoLog(), "k", "old")));
   ASSERT_TRUE(IsOk(db_->Put(NoLog(), "deleted", "old")));
   TransactionOptions options;
@@ -186,7 +197,7 @@ TEST_F(PessimisticTransactionTest, WritesSinceTheSnapshotAreConflicts) {
   }
 }
 
-TEST_F(PessimisticTransactionTest, ReadsForUpdateWithoutValidation) {
+TEST_P(PessimisticTransactionTest, ReadsForUpdateWithoutValidation) {
   ASSERT_TRUE(IsOk(db_->Put(NoLog(), "k", "old")));
   TransactionOptions options;
   options.set_snapshot = true;
@@ -205,7 +216,7 @@ TEST_F(PessimisticTransactionTest, ReadsForUpdateWithoutValidation) {
                         Status::Code::kInvalidArgument, "assume_tracked"));
 }
 
-TEST_F(PessimisticTransactionTest, ASharedLockStaysWhenItCannotBecomeExclusive) {
+TEST_P(PessimisticTransactionTest, ASharedLockStaysWhenItCannotBecomeExclusive) {
   ASSERT_TRUE(IsOk(db_->Put(NoLog(), "k", "old")));
   TransactionOptions options;
   options.set_snapshot = true;
@@ -221,7 +232,7 @@ TEST_F(PessimisticTransactionTest, ASharedLockStaysWhenItCannotBecomeExclusive) 
 
 // ---- Deadlocks --------------------------------------------------------------------------------
 
-TEST_F(PessimisticTransactionTest, ARingOfWaitsIsFound) {
+TEST_P(PessimisticTransactionTest, ARingOfWaitsIsFound) {
   constexpr size_t kRing = 4;
   std::vector<std::unique_ptr<Transaction>> ring;
   std::vector<Status> statuses(kRing);
@@ -251,7 +262,7 @@ TEST_F(PessimisticTransactionTest, ARingOfWaitsIsFound) {
   for (size_t i = 0; i + 1 < kRing; ++i) EXPECT_TRUE(IsOk(statuses[i])) << i;
 }
 
-TEST_F(PessimisticTransactionTest, TwoThatShareALockAndBothWantItAlone) {
+TEST_P(PessimisticTransactionTest, TwoThatShareALockAndBothWantItAlone) {
   const std::unique_ptr<Transaction> one = BeginPatient();
   const std::unique_ptr<Transaction> two = BeginPatient();
   ASSERT_TRUE(IsOk(Lock(one.get(), "k", /*exclusive=*/false)));
@@ -265,7 +276,7 @@ TEST_F(PessimisticTransactionTest, TwoThatShareALockAndBothWantItAlone) {
   EXPECT_TRUE(IsOk(status));
 }
 
-TEST_F(PessimisticTransactionTest, WhoJoinsASharedLockIsWaitedForToo) {
+TEST_P(PessimisticTransactionTest, WhoJoinsASharedLockIsWaitedForToo) {
   const std::unique_ptr<Transaction> one = BeginPatient();
   const std::unique_ptr<Transaction> two = BeginPatient();
   const std::unique_ptr<Transaction> three = BeginPatient();
@@ -283,7 +294,7 @@ TEST_F(PessimisticTransactionTest, WhoJoinsASharedLockIsWaitedForToo) {
   EXPECT_TRUE(IsOk(status));
 }
 
-TEST_F(PessimisticTransactionTest, ARowThatIsTooLongIsTakenForADeadlock) {
+TEST_P(PessimisticTransactionTest, ARowThatIsTooLongIsTakenForADeadlock) {
   const std::unique_ptr<Transaction> last = BeginPatient();
   const std::unique_ptr<Transaction> middle = BeginPatient();
   TransactionOptions options;
@@ -310,7 +321,7 @@ TEST_F(PessimisticTransactionTest, ARowThatIsTooLongIsTakenForADeadlock) {
 
 // ---- Expiration -------------------------------------------------------------------------------
 
-TEST_F(PessimisticTransactionTest, LocksOfExpiredTransactionsAreTaken) {
+TEST_P(PessimisticTransactionTest, LocksOfExpiredTransactionsAreTaken) {
   TransactionOptions options;
   options.expiration = 0;
   const std::unique_ptr<Transaction> one = Begin(options);
@@ -327,7 +338,7 @@ TEST_F(PessimisticTransactionTest, LocksOfExpiredTransactionsAreTaken) {
   EXPECT_EQ(Get("k"), "two");
 }
 
-TEST_F(PessimisticTransactionTest, ExpiredTransactionsCannotCommit) {
+TEST_P(PessimisticTransactionTest, ExpiredTransactionsCannotCommit) {
   TransactionOptions options;
   options.expiration = 0;
   const std::unique_ptr<Transaction> one = Begin(options);
@@ -344,7 +355,7 @@ TEST_F(PessimisticTransactionTest, ExpiredTransactionsCannotCommit) {
 
 // ---- Save points ------------------------------------------------------------------------------
 
-TEST_F(PessimisticTransactionTest, SavePointsGiveBackTheirLocks) {
+TEST_P(PessimisticTransactionTest, SavePointsGiveBackTheirLocks) {
   const std::unique_ptr<Transaction> one = Begin();
   ASSERT_TRUE(IsOk(one->Put("a", "1")));
   one->SetSavePoint();
@@ -366,7 +377,7 @@ TEST_F(PessimisticTransactionTest, SavePointsGiveBackTheirLocks) {
   EXPECT_EQ(Get("b"), "plain");
 }
 
-TEST_F(PessimisticTransactionTest, UndoneReadsGiveBackTheirLocks) {
+TEST_P(PessimisticTransactionTest, UndoneReadsGiveBackTheirLocks) {
   const std::unique_ptr<Transaction> one = Begin();
   ASSERT_TRUE(IsOk(Lock(one.get(), "k")));
   ASSERT_TRUE(IsOk(Lock(one.get(), "k")));
@@ -382,7 +393,7 @@ TEST_F(PessimisticTransactionTest, UndoneReadsGiveBackTheirLocks) {
 
 // ---- States and limits ------------------------------------------------------------------------
 
-TEST_F(PessimisticTransactionTest, EndedTransactionsTakeNothing) {
+TEST_P(PessimisticTransactionTest, EndedTransactionsTakeNothing) {
   const std::unique_ptr<Transaction> one = Begin();
   ASSERT_TRUE(IsOk(one->Put("k", "1")));
   ASSERT_TRUE(IsOk(one->Rollback()));
@@ -395,7 +406,7 @@ TEST_F(PessimisticTransactionTest, EndedTransactionsTakeNothing) {
   EXPECT_EQ(Get("k"), "2");
 }
 
-TEST_F(PessimisticTransactionTest, Names) {
+TEST_P(PessimisticTransactionTest, Names) {
   std::unique_ptr<Transaction> one = Begin();
   const std::unique_ptr<Transaction> two = Begin();
   EXPECT_TRUE(IsFailure(one->SetName(""), Status::Code::kInvalidArgument, "512"));
@@ -410,7 +421,7 @@ TEST_F(PessimisticTransactionTest, Names) {
   EXPECT_TRUE(IsOk(two->SetName("x")));
 }
 
-TEST_F(PessimisticTransactionTest, BatchesThatGrowTooLong) {
+TEST_P(PessimisticTransactionTest, BatchesThatGrowTooLong) {
   TransactionOptions options;
   options.max_write_batch_size = 64;
   const std::unique_ptr<Transaction> one = Begin(options);
@@ -419,7 +430,7 @@ TEST_F(PessimisticTransactionTest, BatchesThatGrowTooLong) {
   EXPECT_TRUE(IsOk(one->Commit()));
 }
 
-TEST_F(PessimisticTransactionTest, WithoutConcurrencyControl) {
+TEST_P(PessimisticTransactionTest, WithoutConcurrencyControl) {
   const std::unique_ptr<Transaction> one = Begin();
   ASSERT_TRUE(IsOk(one->Put("k", "one")));
   TransactionOptions options;
@@ -436,11 +447,61 @@ TEST_F(PessimisticTransactionTest, WithoutConcurrencyControl) {
   EXPECT_EQ(Get("l"), "batch");
 }
 
-TEST_F(PessimisticTransactionTest, RangesAreRefused) {
+TEST_P(PessimisticTransactionTest, RangesAreRefused) {
   EXPECT_TRUE(IsFailure(db_->DeleteRange(NoLog(), "a", "b"), Status::Code::kNotSupported));
   WriteBatch batch;
   ASSERT_TRUE(IsOk(batch.DeleteRange("a", "b")));
   EXPECT_TRUE(IsFailure(db_->Write(NoLog(), &batch), Status::Code::kNotSupported, "DeleteRange"));
+}
+
+INSTANTIATE_TEST_SUITE_P(Over, PessimisticTransactionTest,
+                         testing::Values(Below::kDatabase, Below::kKeyspace),
+                         [](const testing::TestParamInfo<Below>& below) {
+                           return below.param == Below::kDatabase ? "Database" : "Keyspace";
+                         });
+
+// What is different over a keyspace.
+TEST(ShardedLocksTest, ShardsAreSplitBetweenALockAndItsCommit) {
+  const auto pool = OpenTestPool();
+  ASSERT_NE(pool, nullptr);
+  ShardedOptions options(SmallTableOptions(pool));
+  std::unique_ptr<TransactionDB> db;
+  ASSERT_TRUE(IsOk(TransactionDB::Open(options, {}, "locked", &db)));
+  auto* const keyspace = static_cast<ShardedDB*>(db->GetBaseDB());
+  ASSERT_TRUE(IsOk(db->Put(NoLog(), "a", "1")));
+  ASSERT_TRUE(IsOk(db->Put(NoLog(), "z", "1")));
+  const auto both = db->BeginTransaction(NoLog(), {});
+  const auto at_snapshot = db->BeginTransaction(NoLog(), {.set_snapshot = true});
+  std::string value;
+  ASSERT_TRUE(IsOk(both->GetForUpdate({}, "a", &value)));
+  ASSERT_TRUE(IsOk(both->Put("a", "2")));
+  ASSERT_TRUE(IsOk(keyspace->SplitShard(keyspace->GetShards()[0].id, "m")));
+  ASSERT_TRUE(IsOk(both->Put("z", "2")));
+  // Its snapshot is gone with the shard.
+  EXPECT_TRUE(IsFailure(at_snapshot->Put("b", "3"), Status::Code::kBusy, "since the snapshot"));
+  EXPECT_TRUE(db->Put(NoLog(), "a", "plain").IsTimedOut());
+  ASSERT_TRUE(IsOk(both->Commit()));
+  for (const char* key : {"a", "z"}) {
+    ASSERT_TRUE(IsOk(db->Get({}, key, &value)));
+    EXPECT_EQ(value, "2");
+  }
+}
+
+TEST(ShardedLocksTest, WhatIsNotThere) {
+  const auto pool = OpenTestPool();
+  ASSERT_NE(pool, nullptr);
+  ShardedOptions options(SmallTableOptions(pool));
+  std::unique_ptr<TransactionDB> db;
+  ASSERT_TRUE(IsOk(TransactionDB::Open(options, {}, "locked", &db)));
+  const auto transaction = db->BeginTransaction(NoLog(), {});
+  ASSERT_TRUE(IsOk(transaction->SetName("named")));
+  ASSERT_TRUE(IsOk(transaction->Put("a", "1")));
+  EXPECT_TRUE(IsFailure(transaction->Prepare(), Status::Code::kNotSupported, "keyspace"));
+  ASSERT_TRUE(IsOk(transaction->Commit()));
+  options.coordinator = "etcd:127.0.0.1:1";
+  std::unique_ptr<TransactionDB> shared;
+  EXPECT_TRUE(IsFailure(TransactionDB::Open(options, {}, "locked", &shared),
+                        Status::Code::kNotSupported, "OptimisticTransactionDB"));
 }
 
 }  // namespace

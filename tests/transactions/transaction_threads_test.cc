@@ -26,7 +26,13 @@
 namespace nacre {
 namespace {
 
-enum class Kind : uint8_t { kOptimistic, kOptimisticSharded, kPessimistic, kDetecting };
+enum class Kind : uint8_t {
+  kOptimistic,
+  kOptimisticSharded,
+  kPessimistic,
+  kDetecting,
+  kDetectingSharded
+};
 
 class TransactionThreadsTest : public testing::TestWithParam<Kind> {
  protected:
@@ -38,20 +44,22 @@ class TransactionThreadsTest : public testing::TestWithParam<Kind> {
     pool_ = OpenTestPool();
     ASSERT_NE(pool_, nullptr);
     const Options options = SmallTableOptions(pool_);
+    ShardedOptions sharded(options);
+    sharded.boundaries = {"account3", "account6", "twin2"};
     if (GetParam() == Kind::kOptimistic) {
       OptimisticTransactionDBOptions db_options;
       db_options.occ_lock_buckets = 8;  // Keys share them.
       ASSERT_TRUE(IsOk(OptimisticTransactionDB::Open(options, db_options, "db", &optimistic_)));
       db_ = optimistic_.get();
     } else if (GetParam() == Kind::kOptimisticSharded) {
-      ShardedOptions sharded(options);
-      sharded.boundaries = {"account3", "account6", "twin2"};
       ASSERT_TRUE(IsOk(OptimisticTransactionDB::Open(sharded, "db", &optimistic_)));
       db_ = optimistic_.get();
     } else {
       TransactionDBOptions db_options;
       db_options.num_stripes = 3;
-      ASSERT_TRUE(IsOk(TransactionDB::Open(options, db_options, "db", &pessimistic_)));
+      ASSERT_TRUE(IsOk(GetParam() == Kind::kDetectingSharded
+                           ? TransactionDB::Open(sharded, db_options, "db", &pessimistic_)
+                           : TransactionDB::Open(options, db_options, "db", &pessimistic_)));
       db_ = pessimistic_.get();
     }
   }
@@ -63,9 +71,9 @@ class TransactionThreadsTest : public testing::TestWithParam<Kind> {
     }
     TransactionOptions options;
     options.set_snapshot = set_snapshot;
-    options.deadlock_detect = GetParam() == Kind::kDetecting;
+    options.deadlock_detect = GetParam() != Kind::kPessimistic;
     // A deadlock that is not looked for ends by this.
-    options.lock_timeout = GetParam() == Kind::kDetecting ? 600'000 : 5;
+    options.lock_timeout = options.deadlock_detect ? 600'000 : 5;
     return pessimistic_->BeginTransaction(NoLog(), options);
   }
   /// Whether it may be tried again.
@@ -189,13 +197,16 @@ std::string NameOf(const testing::TestParamInfo<Kind>& kind) {
       return "Pessimistic";
     case Kind::kDetecting:
       return "Detecting";
+    case Kind::kDetectingSharded:
+      return "DetectingSharded";
   }
   return "";
 }
 
 INSTANTIATE_TEST_SUITE_P(All, TransactionThreadsTest,
                          testing::Values(Kind::kOptimistic, Kind::kOptimisticSharded,
-                                         Kind::kPessimistic, Kind::kDetecting),
+                                         Kind::kPessimistic, Kind::kDetecting,
+                                         Kind::kDetectingSharded),
                          NameOf);
 
 }  // namespace

@@ -16,6 +16,8 @@
 
 namespace nacre {
 
+struct ShardedOptions;
+
 enum class TxnDBWritePolicy : uint8_t {
   WRITE_COMMITTED = 0,  ///< Updates reach the database at Commit. The only one here.
 };
@@ -105,6 +107,15 @@ class TransactionDB : public StackableDB {
   static Status Open(const Options& options, const TransactionDBOptions& db_options,
                      const std::string& name, std::unique_ptr<TransactionDB>* db);
   static Status Open(const DBOptions& options, const TransactionDBOptions& db_options,
+                     const std::string& name, const std::vector<ColumnFamilyDescriptor>& families,
+                     std::vector<ColumnFamilyHandle*>* handles, std::unique_ptr<TransactionDB>* db);
+  /// The same over a keyspace that this process owns alone: GetBaseDB is a `ShardedDB`.
+  /// `NotSupported` with a coordinator, as locks are this process's own: several members use
+  /// `OptimisticTransactionDB`. A key whose shard was split or merged since the snapshot of its
+  /// transaction counts as written (`Busy`), and `Transaction::Prepare` is `NotSupported`.
+  static Status Open(const ShardedOptions& options, const TransactionDBOptions& db_options,
+                     const std::string& name, std::unique_ptr<TransactionDB>* db);
+  static Status Open(const ShardedOptions& options, const TransactionDBOptions& db_options,
                      const std::string& name, const std::vector<ColumnFamilyDescriptor>& families,
                      std::vector<ColumnFamilyHandle*>* handles, std::unique_ptr<TransactionDB>* db);
 

@@ -1,0 +1,52 @@
+#include "sharding/transactions/sharded_locks.h"
+
+#include <utility>
+
+#include "nacre/utilities/transaction_db.h"
+#include "transactions/pessimistic_transaction_db.h"
+
+namespace nacre {
+
+Status ShardedLocks::CheckUnwritten(uint32_t family, const Slice& key,
+                                    const Snapshot& since) const {
+  const auto& snapshot = static_cast<const ShardedSnapshot&>(since);
+  const size_t index = snapshot.view().map.Find(key);
+  LocalShard* const shard = snapshot.view().shards[index]->local();
+  const SequenceNumber known = snapshot.of_shard(index)->GetSequenceNumber();
+  SequenceNumber latest = 0;
+  const auto keys = [&] { return KeySets{{.family = family, .begin = key.ToString()}}; };
+  const Status status =
+      shard->Read(keys, [&] { return shard->LatestSequenceOf(family, key, known, &latest); });
+  // It was split or merged, and its snapshot is gone.
+  if (status.IsFenced()) return Written();
+  NACRE_RETURN_IF_ERROR(status);
+  return latest > known ? Written() : Status::OK();
+}
+
+Status TransactionDB::Open(const ShardedOptions& options, const TransactionDBOptions& db_options,
+                           const std::string& name, std::unique_ptr<TransactionDB>* db) {
+  std::vector<ColumnFamilyHandle*> handles;
+  NACRE_RETURN_IF_ERROR(Open(options, db_options, name,
+                             {ColumnFamilyDescriptor(kDefaultColumnFamilyName, options)}, &handles,
+                             db));
+  return (*db)->DestroyColumnFamilyHandle(handles.front());
+}
+
+Status TransactionDB::Open(const ShardedOptions& options, const TransactionDBOptions& db_options,
+                           const std::string& name,
+                           const std::vector<ColumnFamilyDescriptor>& families,
+                           std::vector<ColumnFamilyHandle*>* handles,
+                           std::unique_ptr<TransactionDB>* db) {
+  if (!options.coordinator.empty()) {
+    return Status::NotSupported(
+        "TransactionDB: its locks are this process's own, and a keyspace with a coordinator has "
+        "other writers; OptimisticTransactionDB has none");
+  }
+  std::unique_ptr<ShardedDB> base;
+  NACRE_RETURN_IF_ERROR(ShardedDB::Open(options, name, families, handles, &base));
+  auto below = std::make_unique<ShardedLocks>(static_cast<ShardedDBImpl*>(base.get()));
+  *db = std::make_unique<PessimisticTransactionDB>(std::move(base), std::move(below), db_options);
+  return Status::OK();
+}
+
+}  // namespace nacre
