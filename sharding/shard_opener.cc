@@ -92,6 +92,18 @@ Status ShardOpener::CountOpening(uint64_t* opening) {
   return map_db_->Put(durable, kOpeningsKey, std::to_string(*opening));
 }
 
+Status ShardOpener::OpenMadeMap(ShardMap* map) {
+  const std::string database = ShardMap::DatabaseOfMap(name_);
+  Options existing = MapOptions(options_);
+  existing.create_if_missing = false;
+  existing.error_if_exists = false;
+  NACRE_RETURN_IF_ERROR(DB::Open(existing, database, &map_db_));
+  std::string bytes;
+  NACRE_RETURN_IF_ERROR(map_db_->Get({}, ShardMap::kKey, &bytes).WithContext(database));
+  NACRE_RETURN_IF_ERROR(ShardMap::Parse(bytes, options_.comparator, map).WithContext(database));
+  return map->being_made() ? Status::Incomplete("the keyspace is being made") : Status::OK();
+}
+
 Status ShardOpener::CheckMap() const {
   std::string bytes;
   return map_db_->Get({}, ShardMap::kKey, &bytes);

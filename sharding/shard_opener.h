@@ -33,6 +33,8 @@ class ShardOpener {
   Status OpenMap(ShardMap* map);
   /// Returns when it is durable.
   Status SaveMap(const ShardMap& map);
+  /// The same, but makes nothing: fails if there is no keyspace, or it is only being made.
+  Status OpenMadeMap(ShardMap* map);
   /// Fails if another process has taken the database over that has the map, or it cannot be read.
   Status CheckMap() const;
   /// How often the keyspace was opened, this time included.

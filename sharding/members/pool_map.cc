@@ -9,7 +9,8 @@ Status PoolMap::Open() {
   options.take_over = true;
   auto opener = std::make_unique<ShardOpener>(
       options, of_keyspace_->name(), of_keyspace_->families(), std::make_shared<LocalOwner>(0));
-  NACRE_RETURN_IF_ERROR(opener->OpenMap(&there_));
+  // A pool that has lost it is not to have an empty keyspace instead.
+  NACRE_RETURN_IF_ERROR(opener->OpenMadeMap(&there_));
   open_ = std::move(opener);
   is_open_.store(true, std::memory_order_relaxed);
   return Status::OK();
