@@ -63,13 +63,9 @@ Status ShardOpener::OpenMap(ShardMap* map) {
     NACRE_RETURN_IF_ERROR(CheckNamesAreFree(options_, name_));
   }
   NACRE_RETURN_IF_ERROR(DB::Open(MapOptions(options_), database, &map_db_));
-  std::string bytes;
-  Status status = map_db_->Get({}, ShardMap::kKey, &bytes);
+  const Status status = ReadMap(map);
   const bool is_new = status.IsNotFound();
-  if (!is_new) {
-    NACRE_RETURN_IF_ERROR(status);
-    NACRE_RETURN_IF_ERROR(ShardMap::Parse(bytes, options_.comparator, map).WithContext(database));
-  }
+  if (!is_new) NACRE_RETURN_IF_ERROR(status);
   if (is_new || map->being_made()) {
     // Or an earlier process died while it made the shards, which nothing was written to.
     if (!is_new) {
@@ -82,6 +78,22 @@ Status ShardOpener::OpenMap(ShardMap* map) {
   return Status::OK();
 }
 
+Status ShardOpener::OpenMadeMap(ShardMap* map) {
+  Options existing = MapOptions(options_);
+  existing.create_if_missing = false;
+  existing.error_if_exists = false;
+  NACRE_RETURN_IF_ERROR(DB::Open(existing, ShardMap::DatabaseOfMap(name_), &map_db_));
+  NACRE_RETURN_IF_ERROR(ReadMap(map));
+  return map->being_made() ? Status::Incomplete("the keyspace is being made") : Status::OK();
+}
+
+Status ShardOpener::ReadMap(ShardMap* map) const {
+  std::string bytes;
+  NACRE_RETURN_IF_ERROR(map_db_->Get({}, ShardMap::kKey, &bytes));
+  return ShardMap::Parse(bytes, options_.comparator, map)
+      .WithContext(ShardMap::DatabaseOfMap(name_));
+}
+
 Status ShardOpener::CountOpening(uint64_t* opening) {
   std::string bytes;
   const Status status = map_db_->Get({}, kOpeningsKey, &bytes);
@@ -90,18 +102,6 @@ Status ShardOpener::CountOpening(uint64_t* opening) {
   WriteOptions durable;
   durable.sync = true;
   return map_db_->Put(durable, kOpeningsKey, std::to_string(*opening));
-}
-
-Status ShardOpener::OpenMadeMap(ShardMap* map) {
-  const std::string database = ShardMap::DatabaseOfMap(name_);
-  Options existing = MapOptions(options_);
-  existing.create_if_missing = false;
-  existing.error_if_exists = false;
-  NACRE_RETURN_IF_ERROR(DB::Open(existing, database, &map_db_));
-  std::string bytes;
-  NACRE_RETURN_IF_ERROR(map_db_->Get({}, ShardMap::kKey, &bytes).WithContext(database));
-  NACRE_RETURN_IF_ERROR(ShardMap::Parse(bytes, options_.comparator, map).WithContext(database));
-  return map->being_made() ? Status::Incomplete("the keyspace is being made") : Status::OK();
 }
 
 Status ShardOpener::CheckMap() const {

@@ -31,10 +31,10 @@ class ShardOpener {
   /// Opens the database that has the map, which makes this process the owner of the keyspace, and
   /// reads the map. Makes the keyspace if there is none (`Options::create_if_missing`).
   Status OpenMap(ShardMap* map);
-  /// Returns when it is durable.
-  Status SaveMap(const ShardMap& map);
   /// The same, but makes nothing: fails if there is no keyspace, or it is only being made.
   Status OpenMadeMap(ShardMap* map);
+  /// Returns when it is durable.
+  Status SaveMap(const ShardMap& map);
   /// Fails if another process has taken the database over that has the map, or it cannot be read.
   Status CheckMap() const;
   /// How often the keyspace was opened, this time included.
@@ -77,6 +77,8 @@ class ShardOpener {
   /// Makes the shard, and those that are made of the same ones, from these.
   Status Remake(const ShardMap& map, const std::vector<uint32_t>& sources) const
       REQUIRES(remake_mutex_);
+  /// `NotFound` if the database that has the map has none yet.
+  Status ReadMap(ShardMap* map) const;
   Status MakeShards(ShardMap* map);
 
   const ShardedOptions options_;

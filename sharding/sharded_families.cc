@@ -6,21 +6,6 @@
 #include "util/named_point.h"
 
 namespace nacre {
-namespace {
-
-Status CheckFamilyOf(const ShardedOptions& options, const ColumnFamilyDescriptor& family) {
-  if (family.options.comparator != options.comparator) {
-    return Status::InvalidArgument("column family " + family.name +
-                                   ": all families of a keyspace have the same comparator");
-  }
-  if (family.name.starts_with('@')) {
-    return Status::InvalidArgument("column family " + family.name +
-                                   ": in a keyspace no name begins with '@'");
-  }
-  return Status::OK();
-}
-
-}  // namespace
 
 Status ShardedDB::ListColumnFamilies(const DBOptions& options, const std::string& name,
                                      std::vector<std::string>* families) {
@@ -42,12 +27,12 @@ Status ShardedDBImpl::CreateColumnFamilies(const std::vector<ColumnFamilyDescrip
   handles->clear();
   if (families.empty()) return Status::OK();
   return CatchAll([&]() -> Status {
-    for (const ColumnFamilyDescriptor& family : families) {
-      NACRE_RETURN_IF_ERROR(CheckFamilyOf(opener_->options(), family));
-    }
     MutexLock lock(&change_mutex_);
     if (member_ != nullptr) return shared_families_->Make(families, handles);
     const auto view = views_->latest();
+    for (const ColumnFamilyDescriptor& family : families) {
+      NACRE_RETURN_IF_ERROR(CheckNewFamily(view->map.comparator(), family));
+    }
     std::vector<std::vector<std::shared_ptr<ColumnFamilyHandle>>> made(view->shards.size());
     Status status;
     for (size_t i = 0; i < made.size() && status.ok(); ++i) {

@@ -20,6 +20,19 @@ Status ShardedFamilyHandle::GetDescriptor(ColumnFamilyDescriptor* descriptor) {
   return Status::OK();
 }
 
+Status CheckComparator(const Comparator* comparator, const ColumnFamilyDescriptor& family) {
+  if (family.options.comparator == comparator) return Status::OK();
+  return Status::InvalidArgument("column family " + family.name +
+                                 ": all families of a keyspace have the same comparator");
+}
+
+Status CheckNewFamily(const Comparator* comparator, const ColumnFamilyDescriptor& family) {
+  NACRE_RETURN_IF_ERROR(CheckComparator(comparator, family));
+  if (!family.name.starts_with('@')) return Status::OK();
+  return Status::InvalidArgument("column family " + family.name +
+                                 ": in a keyspace no name begins with '@'");
+}
+
 ShardedFamilies::ShardedFamilies(DB* owner, std::shared_ptr<const SliceTransform> default_extractor)
     : owner_(owner),
       default_handle_(std::make_unique<ShardedFamilyHandle>(

@@ -72,6 +72,11 @@ class ShardedFamilyHandle final : public ColumnFamilyHandle {
   DB* const owner_;
 };
 
+/// `InvalidArgument` if a keyspace with this comparator cannot have the family.
+Status CheckComparator(const Comparator* comparator, const ColumnFamilyDescriptor& family);
+/// The same for one that it does not have yet: names that begin with '@' are for what members make.
+Status CheckNewFamily(const Comparator* comparator, const ColumnFamilyDescriptor& family);
+
 /// The families of an open keyspace.
 ///
 /// Thread safety: all methods may be called from many threads at once.

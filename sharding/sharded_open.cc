@@ -43,9 +43,7 @@ Status CheckOptionsOf(const ShardedOptions& options, const std::string& name,
     return Status::InvalidArgument("keyspace '" + name + "': '@' is for the names of its shards");
   }
   for (const ColumnFamilyDescriptor& family : families) {
-    if (family.options.comparator == options.comparator) continue;
-    return Status::InvalidArgument("column family " + family.name +
-                                   ": all families of a keyspace have the same comparator");
+    NACRE_RETURN_IF_ERROR(CheckComparator(options.comparator, family));
   }
   return Status::OK();
 }
@@ -168,9 +166,7 @@ Status ShardedDBImpl::OpenAlone() {
     });
   });
   for (const Status& status : statuses) NACRE_RETURN_IF_ERROR(status);
-  for (const ShardMap::Family& family : map.families()) {
-    families_.Add(family.id, family.name, opener_->Find(family.name)->options.prefix_extractor);
-  }
+  families_.Follow(map, *opener_, views_);
   views_->Publish(view);
   NACRE_RETURN_IF_ERROR(SettleBatches(*view).WithContext("keyspace " + name_));
   {

@@ -83,7 +83,7 @@ Status KeyspaceLeader::MakeMap() {
       0, map.Serialize(), Deadline::After(context_.clock, Membership::kPatience), &done));
   if (done) {
     Log(context_.log, LogLevel::kInfo, "keyspace {}: its map is published, {} shards",
-        context_.keyspace, map.size());
+        context_.opener->name(), map.size());
   }
   return Status::OK();
 }
@@ -141,7 +141,7 @@ void KeyspaceLeader::GiveBack(const KeyspaceState& state) {
       return Status::OK();
     });
     Log(context_.log, LogLevel::kInfo, "keyspace {}: member {} keeps its shards as member {}: {}",
-        context_.keyspace, before, now, status.ToString());
+        context_.opener->name(), before, now, status.ToString());
   }
 }
 
@@ -219,8 +219,8 @@ void KeyspaceLeader::CarryOut(const std::vector<Balancer::Decision>& decisions) 
   const Status status = Assign(assigned);
   for (const Balancer::Decision& decision : assigned) {
     Log(context_.log, status.ok() ? LogLevel::kInfo : LogLevel::kWarn,
-        "keyspace {}: shard {} goes to member {}, as {}: {}", context_.keyspace, decision.shard,
-        decision.member, decision.reason, status.ToString());
+        "keyspace {}: shard {} goes to member {}, as {}: {}", context_.opener->name(),
+        decision.shard, decision.member, decision.reason, status.ToString());
   }
 }
 
@@ -261,10 +261,10 @@ Status KeyspaceLeader::MoveNow(uint32_t shard, int64_t member, const std::string
 }
 
 Status KeyspaceLeader::TryMove(uint32_t shard, int64_t member, const std::string& reason) {
-  const auto is_server = [](const MemberInfo& info) { return info.serves(); };
-  if (!AwaitMember(member, is_server)) {
+  const auto no_server = [member] {
     return Status::InvalidArgument(fmt::format("{} is no member that serves shards", member));
-  }
+  };
+  if (!AwaitMember(member, /*serves=*/true)) return no_server();
   int64_t before = 0;
   Status status = Change([&](ShardMap* map) -> Status {
     const size_t index = map->IndexOf(shard);
@@ -289,29 +289,30 @@ Status KeyspaceLeader::TryMove(uint32_t shard, int64_t member, const std::string
       if (index == map->size() || meddled) {
         return Status::Aborted(fmt::format("shard {} was moved or divided meanwhile", shard));
       }
-      if (context_.membership->state()->Find(member) == nullptr) {
-        return Status::InvalidArgument(fmt::format("{} is no member any more", member));
-      }
+      if (!IsMember(member, /*serves=*/true)) return no_server();
       map->SetOwner(index, member);
       return Status::OK();
     });
     Log(context_.log, LogLevel::kInfo,
-        "keyspace {}: shard {} moves from member {} to {}, as {}: {}", context_.keyspace, shard,
-        before, member, reason, status.ToString());
+        "keyspace {}: shard {} moves from member {} to {}, as {}: {}", context_.opener->name(),
+        shard, before, member, reason, status.ToString());
   }
   return status;
 }
 
-bool KeyspaceLeader::AwaitMember(int64_t id,
-                                 const std::function<bool(const MemberInfo& info)>& fits) const {
+bool KeyspaceLeader::IsMember(int64_t id, bool serves) const {
+  const std::shared_ptr<const KeyspaceState> state = context_.membership->state();
+  const MemberInfo* const info = state->Find(id);
+  return info != nullptr && (info->serves() || !serves);
+}
+
+bool KeyspaceLeader::AwaitMember(int64_t id, bool serves) const {
   const Deadline deadline = Deadline::After(context_.clock, kNewsPatience);
-  for (;;) {
-    const std::shared_ptr<const KeyspaceState> state = context_.membership->state();
-    const MemberInfo* const info = state->Find(id);
-    if (info != nullptr && fits(*info)) return true;
+  while (!IsMember(id, serves)) {
     if (deadline.Expired()) return false;
     context_.clock->SleepFor(kNewsEvery);
   }
+  return true;
 }
 
 Status KeyspaceLeader::PrepareToMove(uint32_t shard, int64_t owner) const {
@@ -394,8 +395,9 @@ Status KeyspaceLeader::Reshape(const std::vector<uint32_t>& sources, const std::
     }).IgnoreError();  // The next round does that, too.
   }
   Log(context_.log, status.ok() ? LogLevel::kInfo : LogLevel::kWarn,
-      "keyspace {}: shard {} is {}, as {}: {}", context_.keyspace, fmt::join(sources, " and "),
-      sources.size() == 1 ? "split" : "merged", reason, status.ToString());
+      "keyspace {}: shard {} is {}, as {}: {}", context_.opener->name(),
+      fmt::join(sources, " and "), sources.size() == 1 ? "split" : "merged", reason,
+      status.ToString());
   MutexLock lock(&mutex_);
   for (const uint32_t source : sources) under_way_.erase(source);
   return status;
@@ -469,14 +471,14 @@ void KeyspaceLeader::SaveAndDestroy(const ShardMap& map) {
   const Status saved = CatchAll([&] { return pool_map_.Keep(map); });
   if (!saved.ok()) {
     Log(context_.log, LogLevel::kWarn, "keyspace {}: the pool does not have its map yet: {}",
-        context_.keyspace, saved.ToString());
+        context_.opener->name(), saved.ToString());
   }
   for (const uint32_t id : saved.ok() ? map.retired() : std::vector<uint32_t>()) {
     // One that a process has open still is destroyed later.
     const Status status = CatchAll([&] { return context_.opener->DestroyShard(id); });
     if (!status.ok()) continue;
-    Log(context_.log, LogLevel::kInfo, "keyspace {}: what shard {} had is gone", context_.keyspace,
-        id);
+    Log(context_.log, LogLevel::kInfo, "keyspace {}: what shard {} had is gone",
+        context_.opener->name(), id);
     Change([&](ShardMap* changed) {
       changed->RemoveRetired(id);
       return Status::OK();
@@ -490,12 +492,12 @@ void KeyspaceLeader::SaveAndDestroy(const ShardMap& map) {
 
 Status KeyspaceLeader::Drain(int64_t member, bool drain) {
   if (!context_.membership->leads()) return NotLeading();
-  if (drain && !AwaitMember(member, [](const MemberInfo&) { return true; })) {
+  if (drain && !AwaitMember(member, /*serves=*/false)) {
     return Status::InvalidArgument(fmt::format("{} is no member", member));
   }
   const std::shared_ptr<const KeyspaceState> state = context_.membership->state();
-  Log(context_.log, LogLevel::kInfo, "keyspace {}: member {} is {}", context_.keyspace, member,
-      drain ? "to be drained" : "to be drained no more");
+  Log(context_.log, LogLevel::kInfo, "keyspace {}: member {} is {}", context_.opener->name(),
+      member, drain ? "to be drained" : "to be drained no more");
   return Change([&](ShardMap* map) {
     // Those that are gone need not be known any more.
     const std::vector<int64_t> draining = map->draining();
@@ -542,8 +544,8 @@ Status KeyspaceLeader::SetBalance(const BalanceChanges& changes) {
     return Status::OK();
   });
   for (const auto& [name, text] : changes) {
-    Log(context_.log, LogLevel::kInfo, "keyspace {}: {}={} was asked for: {}", context_.keyspace,
-        name, text, status.ToString());
+    Log(context_.log, LogLevel::kInfo, "keyspace {}: {}={} was asked for: {}",
+        context_.opener->name(), name, text, status.ToString());
   }
   return status;
 }

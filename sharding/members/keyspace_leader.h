@@ -38,7 +38,6 @@ class KeyspaceLeader {
     OwnedShards* owned;
     TaskThreads* threads;
     const ShardOpener* opener;
-    std::string keyspace;
     Clock* clock;
     std::shared_ptr<Logger> log;
     /// Makes the keyspace in the pool, or reads what is there.
@@ -87,8 +86,10 @@ class KeyspaceLeader {
   bool BeginMove(uint32_t shard) EXCLUDES(mutex_);
   Status MoveNow(uint32_t shard, int64_t member, const std::string& reason) EXCLUDES(mutex_);
   Status TryMove(uint32_t shard, int64_t member, const std::string& reason);
-  /// Whether there is such a member, which may have joined a moment ago.
-  bool AwaitMember(int64_t id, const std::function<bool(const MemberInfo& info)>& fits) const;
+  /// Whether there is such a member, that serves shards if it `serves`.
+  bool IsMember(int64_t id, bool serves) const;
+  /// The same for one that may have joined a moment ago.
+  bool AwaitMember(int64_t id, bool serves) const;
   Status PrepareToMove(uint32_t shard, int64_t owner) const;
   void CarryOut(const std::vector<Balancer::Decision>& decisions) EXCLUDES(mutex_);
   Status Assign(const std::vector<Balancer::Decision>& decisions);

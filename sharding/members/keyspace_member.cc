@@ -103,7 +103,6 @@ Status KeyspaceMember::Start() {
       .owned = owned_.get(),
       .threads = context_.threads,
       .opener = context_.opener,
-      .keyspace = context_.opener->name(),
       .clock = context_.clock,
       .log = options().info_log,
       .make = context_.make,
@@ -155,7 +154,7 @@ Status KeyspaceMember::Close() {
   if (membership_ != nullptr) membership_->Leave();
   if (server_ != nullptr) server_->Stop();
   leader_.reset();
-  others_.followers.TakeUnneeded(ShardMap(), /*self=*/0).clear();
+  others_.followers.Follow(ShardMap(), /*self=*/0).clear();
   return status;
 }
 
@@ -239,7 +238,7 @@ void KeyspaceMember::Publish() {
   view->map = *map_;
   for (size_t i = 0; i < map_->size(); ++i) view->shards.push_back(ShardOf(i));
   context_.views->Publish(std::move(view));
-  auto unneeded = others_.followers.TakeUnneeded(*map_, context_.owner->id());
+  auto unneeded = others_.followers.Follow(*map_, context_.owner->id());
   // They close in a thread that may wait.
   if (!unneeded.empty()) executor_->Schedule([closed = std::move(unneeded)] {});
 }

@@ -1,14 +1,15 @@
 #include "sharding/members/pool_map.h"
 
-#include "sharding/local_owner.h"
+#include <vector>
 
 namespace nacre {
 
 Status PoolMap::Open() {
   ShardedOptions options = of_keyspace_->options();
   options.take_over = true;
-  auto opener = std::make_unique<ShardOpener>(
-      options, of_keyspace_->name(), of_keyspace_->families(), std::make_shared<LocalOwner>(0));
+  // It opens no shards, so it needs neither families nor an owner.
+  auto opener = std::make_unique<ShardOpener>(options, of_keyspace_->name(),
+                                              std::vector<ColumnFamilyDescriptor>(), nullptr);
   // A pool that has lost it is not to have an empty keyspace instead.
   NACRE_RETURN_IF_ERROR(opener->OpenMadeMap(&there_));
   open_ = std::move(opener);

@@ -52,7 +52,9 @@ Status SharedFamilies::Make(const std::vector<ColumnFamilyDescriptor>& families,
                             std::vector<ColumnFamilyHandle*>* handles) {
   FamilyOptions made;
   for (const ColumnFamilyDescriptor& family : families) {
-    NACRE_RETURN_IF_ERROR(CheckOperators(context_.opener->options(), family));
+    const ShardedOptions& of_default = context_.opener->options();
+    NACRE_RETURN_IF_ERROR(CheckNewFamily(of_default.comparator, family));
+    NACRE_RETURN_IF_ERROR(CheckOperators(of_default, family));
     std::string text;
     NACRE_RETURN_IF_ERROR(GetStringFromColumnFamilyOptions({}, family.options, &text));
     if (!made.emplace(family.name, std::move(text)).second) {

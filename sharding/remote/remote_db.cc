@@ -51,10 +51,9 @@ RemoteDB::RemoteDB(uint32_t shard, std::string name, const std::vector<ShardMap:
       comparator_(comparator),
       owner_(std::move(owner)),
       followers_(followers),
-      default_family_(std::make_unique<RemoteFamily>(0, kDefaultColumnFamilyName)),
-      families_(families) {
-  for (const ShardMap::Family& family : families_) {
-    handles_.emplace(family.id, std::make_unique<RemoteFamily>(family.id, family.name));
+      default_family_(std::make_unique<RemoteFamily>(0, kDefaultColumnFamilyName)) {
+  for (const ShardMap::Family& family : families) {
+    families_.emplace(family.id, std::make_unique<RemoteFamily>(family.id, family.name));
   }
 }
 
@@ -63,8 +62,8 @@ RemoteDB::~RemoteDB() = default;
 // ---- Families -----------------------------------------------------------------------------------
 
 ColumnFamilyHandle* RemoteDB::Handle(uint32_t family) const {
-  const auto found = handles_.find(family);
-  return found == handles_.end() ? nullptr : found->second.get();
+  const auto found = families_.find(family);
+  return found == families_.end() ? nullptr : found->second.get();
 }
 
 Status RemoteDB::NotHere(const char* method) const {
@@ -148,7 +147,7 @@ Status RemoteDB::Read(const ReadOptions& options, ColumnFamilyHandle* family, si
 std::shared_ptr<ShardFollower> RemoteDB::FollowerFor(const ReadOptions& options) const {
   if (!ShardFollowers::MayAnswer(options)) [[likely]]
     return nullptr;
-  return followers_->Find(shard_, families_);
+  return followers_->Find(shard_);
 }
 
 Status RemoteDB::Get(const ReadOptions& options, ColumnFamilyHandle* family, const Slice& key,

@@ -133,8 +133,7 @@ class RemoteDB final : public DB {
   const std::shared_ptr<RemoteOwner> owner_;
   ShardFollowers* const followers_;
   const std::unique_ptr<ColumnFamilyHandle> default_family_;
-  const std::vector<ShardMap::Family> families_;                     ///< The others.
-  std::map<uint32_t, std::unique_ptr<ColumnFamilyHandle>> handles_;  ///< Theirs, by their ids.
+  std::map<uint32_t, std::unique_ptr<ColumnFamilyHandle>> families_;  ///< The others, by their ids.
 };
 
 }  // namespace nacre

@@ -18,12 +18,6 @@ constexpr milliseconds kRetryPause{1000};
 /// How often a follower catches up, unless Options::follow_interval says it.
 constexpr milliseconds kFollowInterval{50};
 
-std::vector<uint32_t> IdsOf(const std::vector<ShardMap::Family>& families) {
-  std::vector<uint32_t> ids;
-  for (const ShardMap::Family& family : families) ids.push_back(family.id);
-  return ids;
-}
-
 Status NoFamily(uint32_t family) {
   return Status::NotSupported("the follower has no column family " + std::to_string(family));
 }
@@ -57,17 +51,18 @@ void ShardFollower::MultiGet(const ReadOptions& options, uint32_t family, size_t
 
 // ---- All ----------------------------------------------------------------------------------------
 
-std::shared_ptr<ShardFollower> ShardFollowers::Find(uint32_t shard, const Families& families) {
+std::shared_ptr<ShardFollower> ShardFollowers::Find(uint32_t shard) {
+  std::shared_ptr<const Families> families;
   {
     MutexLock lock(&mutex_);
     Entry& entry = entries_[shard];
     if (entry.follower != nullptr) return entry.follower;
     if (entry.opening || clock_->NowNanos() < entry.not_before_nanos) return nullptr;
     entry.opening = true;
-    entry.families = IdsOf(families);
+    entry.families = families = families_;
   }
   std::shared_ptr<ShardFollower> opened;
-  const Status status = CatchAll([&] { return Open(shard, families, &opened); });
+  const Status status = CatchAll([&] { return Open(shard, *families, &opened); });
   if (!status.ok()) {
     Log(opener_->options().info_log, LogLevel::kWarn,
         "keyspace {}: shard {} cannot be followed, and its owner is asked: {}", opener_->name(),
@@ -109,15 +104,18 @@ Status ShardFollowers::Open(uint32_t shard, const Families& families,
   return Status::OK();
 }
 
-std::vector<std::shared_ptr<ShardFollower>> ShardFollowers::TakeUnneeded(const ShardMap& map,
-                                                                         int64_t self) {
-  const std::vector<uint32_t> families = IdsOf(map.families());
+std::vector<std::shared_ptr<ShardFollower>> ShardFollowers::Follow(const ShardMap& map,
+                                                                   int64_t self) {
   std::vector<std::shared_ptr<ShardFollower>> unneeded;
   MutexLock lock(&mutex_);
+  if (map.family_set().IsLaterThan(family_set_)) {
+    families_ = std::make_shared<Families>(map.families());
+    family_set_ = map.family_set();
+  }
   for (auto it = entries_.begin(); it != entries_.end();) {
     const size_t index = map.IndexOf(it->first);
     const bool needed =
-        index < map.size() && map.shards()[index].owner != self && it->second.families == families;
+        index < map.size() && map.shards()[index].owner != self && it->second.families == families_;
     if (needed || it->second.opening) {
       ++it;
       continue;

@@ -45,24 +45,24 @@ class ShardFollowers {
   /// Both outlive it.
   ShardFollowers(const ShardOpener* opener, Clock* clock) : opener_(opener), clock_(clock) {}
 
-  using Families = std::vector<ShardMap::Family>;
-  /// The shard's. The first call opens it, which takes milliseconds. Null if it cannot be opened
-  /// now, or another thread opens it: the owner is there, too.
-  /// `families` are those of the keyspace, without the default one.
-  std::shared_ptr<ShardFollower> Find(uint32_t shard, const Families& families) EXCLUDES(mutex_);
+  /// The shard's. The first call opens it, with the families of the latest map, which takes
+  /// milliseconds. Null if it cannot be opened now, or another thread opens it: the owner is there,
+  /// too.
+  std::shared_ptr<ShardFollower> Find(uint32_t shard) EXCLUDES(mutex_);
   /// Whether followers may answer reads with `options`.
   static bool MayAnswer(const ReadOptions& options) {
     return options.read_from_follower && !options.linearizable && options.snapshot == nullptr;
   }
-  /// Takes those away of which `map` has no shard any more, or this process, or other families.
-  /// They close with their last reference.
-  std::vector<std::shared_ptr<ShardFollower>> TakeUnneeded(const ShardMap& map, int64_t self)
+  /// Takes those away of which `map` has no shard any more, or this process, or which were opened
+  /// with other families. They close with their last reference.
+  std::vector<std::shared_ptr<ShardFollower>> Follow(const ShardMap& map, int64_t self)
       EXCLUDES(mutex_);
 
  private:
+  using Families = std::vector<ShardMap::Family>;
   struct Entry {
     std::shared_ptr<ShardFollower> follower{};
-    std::vector<uint32_t> families{};  ///< By their ids.
+    std::shared_ptr<const Families> families{};  ///< Those that it is opened with.
     bool opening = false;
     uint64_t not_before_nanos = 0;
   };
@@ -74,6 +74,9 @@ class ShardFollowers {
   Clock* const clock_;
   Mutex mutex_;
   std::map<uint32_t, Entry> entries_ GUARDED_BY(mutex_);
+  /// Those of the latest map, without the default one. Another object if they are others.
+  std::shared_ptr<const Families> families_ GUARDED_BY(mutex_) = std::make_shared<Families>();
+  ShardMap::FamilySet family_set_ GUARDED_BY(mutex_);
 };
 
 }  // namespace nacre

@@ -21,7 +21,7 @@ namespace nacre {
 /// Splits and merges the shards of a keyspace that this process owns alone, when they are too
 /// large, too hot, or small and cold (ShardedDB::SetBalance). It looks once a second.
 ///
-/// Thread safety: Stop from one thread.
+/// Its end waits for what is under way. Thread safety: none; it has a thread of its own.
 class LocalBalancer {
  public:
   struct Context {
@@ -35,11 +35,6 @@ class LocalBalancer {
   };
 
   explicit LocalBalancer(Context context);
-  /// As Stop.
-  ~LocalBalancer() { Stop(); }
-
-  /// Waits for what is under way. Idempotent.
-  void Stop() { task_.Stop(); }
 
  private:
   void Round();

@@ -152,6 +152,10 @@ TEST_F(SharedFamiliesTest, WhatOthersCouldNotOpenIsRefused) {
   other.comparator = ReverseBytewiseComparator();
   expect(Make(0, other, "x", &made), Status::Code::kInvalidArgument, "comparator");
   expect(Make(0, options_, "@x", &made), Status::Code::kInvalidArgument, "'@'");
+  CloseSecond();
+  options_.create_missing_column_families = true;
+  expect(OpenSecond({"@x"}), Status::Code::kInvalidArgument, "'@'");
+  ASSERT_TRUE(IsOk(OpenSecond({})));
   expect(Make(0, options_, kDefaultColumnFamilyName, &made), Status::Code::kInvalidArgument,
          "exists already");
   ASSERT_TRUE(IsOk(Make(0, options_, "x", &made)));
