@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -12,6 +13,9 @@
 #include "nacre/status.h"
 
 namespace nacre {
+
+/// The options of families of a keyspace as texts, by the families' names.
+using FamilyOptions = std::map<std::string, std::string>;
 
 /// Which shard has which keys and which member should own it, and the families that all shards
 /// have. A value.

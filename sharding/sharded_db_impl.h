@@ -14,9 +14,7 @@
 #include "sharding/batches/batch_parts.h"
 #include "sharding/local_owner.h"
 #include "sharding/local_shard.h"
-#include "sharding/members/keyspace_member.h"
-#include "sharding/members/shared_families.h"
-#include "sharding/reshaping/local_balancer.h"
+#include "sharding/remote/member_messages.h"
 #include "sharding/reshaping/local_reshaping.h"
 #include "sharding/shard_opener.h"
 #include "sharding/sharded_family.h"
@@ -27,6 +25,10 @@
 #include "util/mutex.h"
 
 namespace nacre {
+
+class KeyspaceMember;
+class LocalBalancer;
+class SharedFamilies;
 
 /// See ShardedDB. Split by concern into sharded_*.cc, as the sections below say.
 class ShardedDBImpl final : public ShardedDB {

@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "sharding/members/shared_families.h"
 #include "sharding/sharded_db_impl.h"
 #include "util/exceptions.h"
 #include "util/named_point.h"

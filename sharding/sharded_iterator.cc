@@ -54,11 +54,13 @@ class ShardedIterator final : public Iterator {
   }
   void Next() override {
     current_->Next();
-    SettleForward();
+    if (!IsSettled()) [[unlikely]]
+      SettleForward();
   }
   void Prev() override {
     current_->Prev();
-    SettleBackward();
+    if (!IsSettled()) [[unlikely]]
+      SettleBackward();
   }
   Slice key() const override { return current_->key(); }
   Slice value() const override { return current_->value(); }
@@ -84,6 +86,8 @@ class ShardedIterator final : public Iterator {
     return !prefix_.has_value() ||
            (extractor_->InDomain(key) && extractor_->Transform(key) == Slice(*prefix_));
   }
+  /// After a step from a valid entry: it is at another one of the same shard, as nearly always.
+  bool IsSettled() const { return current_->Valid() && !prefix_.has_value(); }
   /// The iterator of that shard.
   Iterator* In(size_t index) {
     if (current_ == nullptr || index_ != index) {

@@ -6,6 +6,8 @@
 
 #include "pool/pool_client.h"
 #include "pool/pool_impl.h"
+#include "sharding/members/keyspace_member.h"
+#include "sharding/members/shared_families.h"
 #include "sharding/remote/member_codec.h"
 #include "sharding/sharded_db_impl.h"
 #include "util/named_point.h"

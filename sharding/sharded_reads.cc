@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "db/read/db_iterator.h"
+#include "sharding/remote/shard_followers.h"
 #include "sharding/sharded_db_impl.h"
 #include "sharding/sharded_iterator.h"
 #include "sharding/sharded_multi_get.h"

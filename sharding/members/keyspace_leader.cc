@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "sharding/remote/member_codec.h"
+#include "sharding/remote/member_request.pb.h"
 #include "util/exceptions.h"
 #include "util/log.h"
 #include "util/named_point.h"

@@ -5,8 +5,13 @@
 #include <chrono>
 #include <utility>
 
+#include "sharding/members/batch_settler.h"
 #include "sharding/members/coordinator.h"
+#include "sharding/members/keyspace_leader.h"
+#include "sharding/members/owned_shards.h"
+#include "sharding/remote/member_request.pb.h"
 #include "sharding/remote/remote_shard.h"
+#include "sharding/remote/shard_server.h"
 #include "util/exceptions.h"
 #include "util/log.h"
 #include "util/named_point.h"
@@ -381,6 +386,10 @@ Status KeyspaceMember::Lead(const sharding::ControlRequest& request) {
     default:
       return Status::NotSupported("this member does not know the request");
   }
+}
+
+std::shared_ptr<LocalShard> KeyspaceMember::Find(uint32_t shard) const {
+  return owned_->Find(shard);
 }
 
 Status KeyspaceMember::AskLeader(const sharding::ControlRequest& request) {

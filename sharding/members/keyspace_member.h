@@ -12,15 +12,12 @@
 #include "nacre/status.h"
 #include "nacre/utilities/sharded_db.h"
 #include "sharding/local_owner.h"
-#include "sharding/members/batch_settler.h"
-#include "sharding/members/keyspace_leader.h"
 #include "sharding/members/membership.h"
-#include "sharding/members/owned_shards.h"
 #include "sharding/remote/member_links.h"
+#include "sharding/remote/member_messages.h"
 #include "sharding/remote/remote_owner.h"
 #include "sharding/remote/served_shards.h"
 #include "sharding/remote/shard_followers.h"
-#include "sharding/remote/shard_server.h"
 #include "sharding/shard_opener.h"
 #include "sharding/sharded_view.h"
 #include "util/clock.h"
@@ -30,6 +27,11 @@
 #include "util/threads/thread.h"
 
 namespace nacre {
+
+class BatchSettler;
+class KeyspaceLeader;
+class OwnedShards;
+class ShardServer;
 
 /// This process as a member of a keyspace that several processes own: it follows what the
 /// coordinator says, has the shards that are its own open, serves them to the others, and publishes
@@ -101,7 +103,7 @@ class KeyspaceMember final : private ServedShards {
 
   // ServedShards.
   int64_t member() const override { return context_.owner->id(); }
-  std::shared_ptr<LocalShard> Find(uint32_t shard) const override { return owned_->Find(shard); }
+  std::shared_ptr<LocalShard> Find(uint32_t shard) const override;
   const std::shared_ptr<LocalOwner>& owner() const override { return context_.owner; }
   Status Control(const sharding::ControlRequest& request, sharding::ControlReply* reply) override;
   void Orphaned(uint32_t shard, const std::string& batch) override;

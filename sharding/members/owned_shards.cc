@@ -6,6 +6,8 @@
 #include <vector>
 
 #include "db/copy/middle_key.h"
+#include "sharding/remote/member_request.pb.h"
+#include "sharding/reshaping/shard_reshaper.h"
 #include "util/exceptions.h"
 #include "util/log.h"
 #include "util/named_point.h"

@@ -13,8 +13,7 @@
 #include "sharding/local_shard.h"
 #include "sharding/members/membership.h"
 #include "sharding/remote/member_links.h"
-#include "sharding/remote/member_request.pb.h"
-#include "sharding/reshaping/shard_reshaper.h"
+#include "sharding/remote/member_messages.h"
 #include "sharding/shard_map.h"
 #include "sharding/shard_opener.h"
 #include "util/clock.h"
@@ -23,6 +22,8 @@
 #include "util/threads/task_threads.h"
 
 namespace nacre {
+
+class ShardReshaper;
 
 /// The shards that a member has open: those which the map gives to it.
 ///

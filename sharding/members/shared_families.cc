@@ -2,9 +2,11 @@
 
 #include <chrono>
 
+#include "nacre/compaction_filter.h"
 #include "nacre/convenience.h"
 #include "nacre/merge_operator.h"
 #include "nacre/slice_transform.h"
+#include "sharding/members/keyspace_member.h"
 #include "sharding/remote/member_codec.h"
 
 namespace nacre {

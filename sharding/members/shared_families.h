@@ -6,13 +6,14 @@
 
 #include "nacre/column_family.h"
 #include "nacre/status.h"
-#include "sharding/members/keyspace_member.h"
 #include "sharding/shard_opener.h"
 #include "sharding/sharded_family.h"
 #include "sharding/sharded_view.h"
 #include "util/clock.h"
 
 namespace nacre {
+
+class KeyspaceMember;
 
 /// Makes and drops column families of a keyspace that several members own. The member that leads
 /// changes the map; the owner of each shard opens that anew with the families of the map.

@@ -1,7 +1,6 @@
 #pragma once
 
 #include <cstdint>
-#include <map>
 #include <string>
 #include <vector>
 
@@ -9,6 +8,7 @@
 #include "nacre/status.h"
 #include "sharding/balance/balance_options.h"
 #include "sharding/remote/member_request.pb.h"
+#include "sharding/shard_map.h"
 
 namespace nacre {
 
@@ -29,8 +29,6 @@ ReadOptions DecodeOptions(const sharding::ReadFlags& flags);
 sharding::ControlRequest MoveRequest(uint32_t shard, int64_t member);
 sharding::ControlRequest DrainRequest(int64_t member, bool drain);
 sharding::ControlRequest BalanceRequest(const BalanceChanges& changes);
-/// The options of families, by the families' names.
-using FamilyOptions = std::map<std::string, std::string>;
 sharding::ControlRequest MakeFamiliesRequest(const FamilyOptions& families);
 sharding::ControlRequest DropFamiliesRequest(const std::vector<std::string>& names);
 sharding::ControlRequest SplitRequest(uint32_t shard, const std::string& key);

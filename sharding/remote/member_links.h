@@ -12,7 +12,7 @@
 #include "nacre/status.h"
 #include "pool/connect/peer_connection.h"
 #include "rdma/transport.h"
-#include "sharding/remote/member_request.pb.h"
+#include "sharding/remote/member_messages.h"
 #include "util/clock.h"
 #include "util/mutex.h"
 

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "sharding/remote/member_codec.h"
+#include "sharding/remote/member_request.pb.h"
 #include "sharding/remote/remote_snapshot.h"
 #include "sharding/shard.h"
 

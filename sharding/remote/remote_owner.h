@@ -7,7 +7,7 @@
 
 #include "nacre/status.h"
 #include "sharding/remote/member_links.h"
-#include "sharding/remote/member_request.pb.h"
+#include "sharding/remote/member_messages.h"
 #include "sharding/shard_owner.h"
 #include "util/clock.h"
 

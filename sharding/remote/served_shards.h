@@ -8,7 +8,7 @@
 #include "nacre/status.h"
 #include "sharding/local_owner.h"
 #include "sharding/local_shard.h"
-#include "sharding/remote/member_request.pb.h"
+#include "sharding/remote/member_messages.h"
 
 namespace nacre {
 

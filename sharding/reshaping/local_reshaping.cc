@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "sharding/batches/shared_batch.h"
+#include "sharding/reshaping/shard_reshaper.h"
 #include "util/clock.h"
 #include "util/log.h"
 #include "util/named_point.h"

@@ -6,13 +6,14 @@
 
 #include "nacre/status.h"
 #include "sharding/local_shard.h"
-#include "sharding/reshaping/shard_reshaper.h"
 #include "sharding/shard_map.h"
 #include "sharding/shard_opener.h"
 #include "sharding/sharded_view.h"
 #include "util/clock.h"
 
 namespace nacre {
+
+class ShardReshaper;
 
 /// Splits and merges of shards that are all this process's: it changes the map itself.
 ///

@@ -73,25 +73,22 @@ void WriteText(Sheet* sheet, const std::string& text) {
   ::_exit(passed ? 0 : 1);
 }
 
-/// On one processor the baton goes from thread to thread without a detour.
-void StayOnOneProcessor(int job) {
-  cpu_set_t allowed;
-  if (::sched_getaffinity(0, sizeof(allowed), &allowed) != 0) return;
-  int left = job % std::max(1, CPU_COUNT(&allowed));
-  for (int cpu = 0; cpu < CPU_SETSIZE; ++cpu) {
-    if (!CPU_ISSET(cpu, &allowed) || left-- > 0) continue;
-    CPU_ZERO(&allowed);
-    CPU_SET(cpu, &allowed);
-    ::sched_setaffinity(0, sizeof(allowed), &allowed);
-    return;
-  }
+/// On one processor the baton goes from thread to thread without a detour. It is the one that the
+/// system has chosen for a new process, so simulations that run beside one another are spread.
+void StayOnOneProcessor() {
+  const int here = ::sched_getcpu();
+  if (here < 0) return;
+  cpu_set_t only;
+  CPU_ZERO(&only);
+  CPU_SET(here, &only);
+  ::sched_setaffinity(0, sizeof(only), &only);
 }
 
 [[noreturn]] void RunChild(uint64_t seed, const Scenario& scenario, const RunOptions& options,
-                           int job, Sheet* sheet) {
+                           Sheet* sheet) {
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
   ::alarm(static_cast<unsigned>(options.seconds_max));
-  StayOnOneProcessor(job);
+  StayOnOneProcessor();
   // How eagerly threads give way is part of what a seed decides.
   constexpr uint64_t kSwitches[] = {4, 16, 64, 256, 1024};
   nacre::Random random(seed);
@@ -156,16 +153,14 @@ void RunSeeds(uint64_t first, uint64_t count, const Scenario& scenario, const Ru
   size_t running = 0;
   bool wanted = true;
   while (true) {
-    for (size_t i = 0; i < jobs.size() && wanted && started < count; ++i) {
-      Job& job = jobs[i];
+    for (Job& job : jobs) {
+      if (!wanted || started == count) break;
       if (job.process != 0) continue;
       job.seed = first + started++;
       std::memset(job.sheet, 0, offsetof(Sheet, text) + 1);
       std::fflush(nullptr);
       job.process = ::fork();
-      if (job.process == 0) {
-        RunChild(job.seed, scenario, options, static_cast<int>(i), job.sheet);
-      }
+      if (job.process == 0) RunChild(job.seed, scenario, options, job.sheet);
       if (job.process < 0) throw std::bad_alloc();
       ++running;
     }
