@@ -7,7 +7,7 @@ include(CMakePackageConfigHelpers)
 set(nacre_package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/nacre)
 install(TARGETS nacre_util nacre_rdma nacre_table nacre_pool_proto nacre_pool
                 nacre_jobs nacre_memnode_proto nacre_memnode nacre_db
-                nacre_transactions nacre_sharding_proto nacre_sharding
+                nacre_transactions nacre_sharding_proto nacre_sharding nacre_archive
         EXPORT nacreTargets
         ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT development)
 install(DIRECTORY ${PROJECT_SOURCE_DIR}/include/nacre

@@ -11,6 +11,7 @@
 
 #include "ctl/ctl_report.h"
 #include "ctl/database_view.h"
+#include "nacre/archive.h"
 #include "nacre/checkpoint.h"
 #include "nacre/column_family.h"
 #include "pool/reports.h"
@@ -90,6 +91,40 @@ void PrintInfo(const CheckpointInfo& info, const std::string& more) {
       FormatBytes(info.bytes), more);
 }
 
+constexpr uint64_t kMicros = 1'000'000;
+
+std::string TimeText(uint64_t micros) {
+  return fmt::format("{:%Y-%m-%d %H:%M:%S}.{:03}",
+                     fmt::gmtime(static_cast<std::time_t>(micros / kMicros)),
+                     micros % kMicros / 1000);
+}
+
+/// Microseconds since 1970, to the end of the second that `text` names.
+Status ParseTime(const std::string& text, uint64_t* micros) {
+  std::tm time = {};
+  const char* const end = ::strptime(text.c_str(), "%Y-%m-%d %H:%M:%S", &time);
+  if (end == nullptr || *end != '\0') {
+    return Status::InvalidArgument("--to_time: '" + text +
+                                   "' is no time such as '2026-11-28 10:30:00' (UTC)");
+  }
+  *micros = (static_cast<uint64_t>(::timegm(&time)) + 1) * kMicros - 1;
+  return Status::OK();
+}
+
+Status RestoreFromArchive(const Options& options, const RestoreOptions& restore,
+                          const CheckpointRequest& request, uint64_t* sequence) {
+  if (request.checkpoint != 0) {
+    return Status::InvalidArgument(request.dir +
+                                   " is an archive: --to_sequence and --to_time say "
+                                   "what is restored, not --checkpoint");
+  }
+  ArchiveRestoreOptions archive{.to_sequence = request.to_sequence, .restore = restore};
+  if (!request.to_time.empty()) {
+    NACRE_RETURN_IF_ERROR(ParseTime(request.to_time, &archive.to_micros));
+  }
+  return RestoreArchive(options, request.database, request.dir, archive, sequence);
+}
+
 }  // namespace
 
 Status MakeCheckpoint(pool::PoolClient* client, const CheckpointRequest& request) {
@@ -146,11 +181,57 @@ Status Restore(pool::PoolClient* client, const CheckpointRequest& request) {
   // As many levels as it had: what opens it has its own options.
   constexpr int kLevelsMax = 16;
   options.num_levels = kLevelsMax;
-  NACRE_RETURN_IF_ERROR(RestoreDB(options, request.database, request.dir, restore));
-  if (request.json) {
-    fmt::print("{{\"restored\": {}}}\n", JsonString(request.database));
+  ArchiveInfo info;
+  const Status found = GetArchive(request.dir, &info);
+  uint64_t sequence = 0;
+  if (found.IsNotFound()) {
+    if (request.to_sequence != UINT64_MAX || !request.to_time.empty()) {
+      return Status::InvalidArgument(request.dir +
+                                     " is no archive: there is no log to go on with "
+                                     "to a sequence or a time");
+    }
+    NACRE_RETURN_IF_ERROR(RestoreDB(options, request.database, request.dir, restore));
   } else {
-    fmt::print("database {} is restored\n", request.database);
+    NACRE_RETURN_IF_ERROR(found);
+    NACRE_RETURN_IF_ERROR(RestoreFromArchive(options, restore, request, &sequence));
+  }
+  if (request.json) {
+    fmt::print("{{\"restored\": {}{}}}\n", JsonString(request.database),
+               sequence == 0 ? "" : fmt::format(", \"sequence\": {}", sequence));
+  } else {
+    fmt::print("database {} is restored{}\n", request.database,
+               sequence == 0 ? "" : fmt::format(", up to sequence {}", sequence));
+  }
+  return Status::OK();
+}
+
+Status ShowArchive(const CheckpointRequest& request) {
+  ArchiveInfo info;
+  NACRE_RETURN_IF_ERROR(GetArchive(request.dir, &info));
+  std::string bases;
+  std::string ranges;
+  for (const CheckpointInfo& base : info.bases) {
+    if (request.json) {
+      bases += fmt::format("{}{}}}", bases.empty() ? "" : ",\n  ", InfoJson(base));
+    } else {
+      PrintInfo(base, "");
+    }
+  }
+  for (const ArchivedRange& range : info.log) {
+    if (request.json) {
+      ranges += fmt::format(
+          R"({}{{"after": {}, "last": {}, "first_micros": {}, "last_micros": {}, "bytes": {}}})",
+          ranges.empty() ? "" : ",\n  ", range.after, range.last, range.first_micros,
+          range.last_micros, range.bytes);
+    } else {
+      fmt::print("log of sequences {} to {}, {} to {} UTC, {}\n", range.after + 1, range.last,
+                 TimeText(range.first_micros), TimeText(range.last_micros),
+                 FormatBytes(range.bytes));
+    }
+  }
+  if (request.json) {
+    fmt::print("{{\"database\": {}, \"bases\": [{}], \"log\": [{}]}}\n", JsonString(info.database),
+               bases, ranges);
   }
   return Status::OK();
 }

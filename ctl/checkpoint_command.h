@@ -18,6 +18,9 @@ struct CheckpointRequest {
   /// The redundancy of new tables; for a checkpoint, "" means the database's own.
   std::string redundancy;
   uint64_t checkpoint = 0;  ///< Number; 0: the latest.
+  /// For an archive: all up to there (ArchiveRestoreOptions).
+  uint64_t to_sequence = UINT64_MAX;
+  std::string to_time;  ///< Such as "2026-11-28 10:30:00", UTC; "": no bound.
   int threads = 4;
   uint64_t bytes_per_second = 0;
   bool json = false;
@@ -27,10 +30,12 @@ struct CheckpointRequest {
 /// `client` is of the same pool, and only reads. `Busy`, with advice, if a process has it open: no
 /// other can read what is in that process's memory.
 Status MakeCheckpoint(pool::PoolClient* client, const CheckpointRequest& request);
-/// As RestoreDB.
+/// As RestoreDB; as RestoreArchive, if the folder is that of an archive.
 Status Restore(pool::PoolClient* client, const CheckpointRequest& request);
 /// Lists what is in the folder; with `verify`, reads and checks it all. `*fine`: nothing is
 /// damaged.
 Status ShowCheckpoints(const CheckpointRequest& request, bool verify, bool* fine);
+/// Lists what an archive can be restored to.
+Status ShowArchive(const CheckpointRequest& request);
 
 }  // namespace nacre::ctl

@@ -55,6 +55,10 @@ DEFINE_string(
     "restore: of the new database, such as rs(4,2); checkpoint: of what is flushed first, "
     "instead of what the database has");
 DEFINE_uint64(checkpoint, 0, "restore: number of the checkpoint; 0: the latest");
+DEFINE_uint64(to_sequence, UINT64_MAX, "restore of an archive: all batches up to this sequence");
+DEFINE_string(to_time, "",
+              "restore of an archive: all that had been archived by then, such as "
+              "'2026-11-28 10:30:00' (UTC)");
 DEFINE_bool(verify, false, "checkpoints: read all of them, and compare with their checksums");
 DEFINE_uint64(remove, 0, "checkpoints: remove the one with this number first");
 DEFINE_int32(threads, 4, "checkpoint, checkpoints, restore: tables that are copied at once");
@@ -105,10 +109,13 @@ constexpr std::string_view kUsage =
     "                     lists them; --verify reads and checks all of their files. Ends with 1 if "
     "one\n"
     "                     is damaged. Needs no --pool\n"
-    "  restore DIR DATABASE --redundancy=R [--checkpoint=N]\n"
-    "                     makes a database of the latest one, or of number N; started anew after "
-    "a\n"
-    "                     failure, it goes on\n"
+    "  restore DIR DATABASE --redundancy=R [--checkpoint=N | --to_sequence=N | --to_time=TIME]\n"
+    "                     makes a database of the latest one, or of number N, or of an archive "
+    "as\n"
+    "                     it was then; started anew after a failure, it goes on\n"
+    "  archives DIR       lists what an archive that nacre-archive makes can be restored to. "
+    "Needs\n"
+    "                     no --pool\n"
     "  add ADDRESS        tells the databases of a further node, such as tcp:10.0.0.9:7000\n"
     "Commands of keyspaces with a coordinator:\n"
     "  shards KEYSPACE    its shards: where they begin, which member owns them, what they hold and "
@@ -341,6 +348,8 @@ Status RunCheckpoints(const std::vector<std::string>& words, bool* fine) {
   request.pool_uri = FLAGS_pool;
   request.redundancy = FLAGS_redundancy;
   request.checkpoint = FLAGS_checkpoint;
+  request.to_sequence = FLAGS_to_sequence;
+  request.to_time = FLAGS_to_time;
   request.threads = FLAGS_threads;
   request.json = FLAGS_json;
   NACRE_RETURN_IF_ERROR(ParseSize(FLAGS_rate, &request.bytes_per_second).WithContext("--rate"));
@@ -348,6 +357,10 @@ Status RunCheckpoints(const std::vector<std::string>& words, bool* fine) {
     request.dir = words[1];
     if (FLAGS_remove != 0) NACRE_RETURN_IF_ERROR(DeleteCheckpoint(request.dir, FLAGS_remove));
     return ShowCheckpoints(request, FLAGS_verify, fine);
+  }
+  if (words[0] == "archives") {
+    request.dir = words[1];
+    return ShowArchive(request);
   }
   const bool restore = words[0] == "restore";
   request.database = words[restore ? 2 : 1];
@@ -367,7 +380,7 @@ bool Fits(const std::vector<std::string>& words) {
     return words.size() == 2;
   }
   if (command == "fsck") return words.size() <= 2;
-  if (command == "checkpoints") return words.size() == 2;
+  if (command == "checkpoints" || command == "archives") return words.size() == 2;
   if (command == "checkpoint" || command == "restore") return words.size() == 3;
   if (command != "repair" || words.size() < 2) return false;
   if (FLAGS_from_footers) return words.size() == 2;
@@ -402,7 +415,8 @@ int Run(const std::vector<std::string>& words) {
     s = ChangeRepair(words);
   } else if (command == "manifest") {
     s = ShowManifest(words[1]);
-  } else if (command == "checkpoint" || command == "checkpoints" || command == "restore") {
+  } else if (command == "checkpoint" || command == "checkpoints" || command == "restore" ||
+             command == "archives") {
     s = RunCheckpoints(words, &fine);
   } else if (command == "add") {
     s = Add(words[1]);

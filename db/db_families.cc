@@ -22,7 +22,7 @@ Status DB::ListColumnFamilies(const DBOptions& options, const std::string& name,
                               std::vector<std::string>* families) {
   families->clear();
   std::shared_ptr<pool::PoolImpl> pool;
-  NACRE_RETURN_IF_ERROR(OpenPoolOf(options, &pool));
+  NACRE_RETURN_IF_ERROR(OpenPoolToRead(options, &pool));
   ManifestFollower manifest(pool->client(), name);
   NACRE_RETURN_IF_ERROR(manifest.Open().WithContext("database " + name));
   families->push_back(kDefaultColumnFamilyName);

@@ -4,6 +4,7 @@
 
 #include "db/database_parts.h"
 #include "db/family/hidden_family.h"
+#include "db/follower/log_updates.h"
 #include "db/owner_controls.h"
 #include "db/read/view_reads.h"
 #include "db/version/table_metadata.h"
@@ -94,6 +95,11 @@ int OwnerControls::NumberLevels(ColumnFamilyHandle* handle) {
   ColumnFamily* family = nullptr;
   if (!parts_->state.FindFamily(handle, &family).ok()) return 0;
   return family->options().num_levels;
+}
+
+Status OwnerControls::GetUpdatesSince(uint64_t sequence,
+                                      std::unique_ptr<TransactionLogIterator>* updates) {
+  return NewLogUpdates(parts_->context.pool, parts_->context.name, sequence, updates);
 }
 
 }  // namespace nacre

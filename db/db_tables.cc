@@ -14,6 +14,7 @@ Status DBImpl::PinTables(PinnedTables* pinned) {
     versions = parts_.state.CurrentVersions();
     pinned->families = RecordsOf(*parts_.state.families);
     pinned->next_family = parts_.state.next_family;
+    pinned->num_levels = static_cast<uint32_t>(num_levels());
     pinned->sequence = parts_.state.flushed;
     pinned->manifest_version = parts_.state.manifest_version;
   }

@@ -1,6 +1,8 @@
 #pragma once
 
+#include <cstdint>
 #include <map>
+#include <memory>
 #include <string>
 #include <unordered_map>
 #include <vector>
@@ -32,6 +34,8 @@ class OwnerControls : public DB {
   void GetLiveTablesMetaData(std::vector<LiveTableMetaData>* tables) override;
   void GetColumnFamilyMetaData(ColumnFamilyHandle* family, ColumnFamilyMetaData* metadata) override;
   int NumberLevels(ColumnFamilyHandle* family) override;
+  Status GetUpdatesSince(uint64_t sequence,
+                         std::unique_ptr<TransactionLogIterator>* updates) override;
 
   // ---- db_set_options.cc ----
   Options GetOptions(ColumnFamilyHandle* family) const override;

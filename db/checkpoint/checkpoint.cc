@@ -9,9 +9,10 @@
 
 #include "db/checkpoint/checkpoint_description.h"
 #include "db/checkpoint/checkpoint_folder.h"
+#include "db/checkpoint/checkpoint_source.h"
 #include "db/checkpoint/table_file.h"
 #include "db/checkpoint/table_jobs.h"
-#include "db/db_impl.h"
+#include "db/version/table_handle.h"
 #include "table/table_stream_check.h"
 #include "util/draw_id.h"
 #include "util/log.h"
@@ -19,28 +20,6 @@
 
 namespace nacre {
 namespace {
-
-CheckpointDescription Describe(const DBImpl& db, const PinnedTables& pinned) {
-  CheckpointDescription description;
-  description.database_id = db.database_id();
-  description.database = db.GetName();
-  description.comparator = db.comparator()->Name();
-  description.num_levels = db.num_levels();
-  description.sequence = pinned.sequence;
-  description.manifest_version = pinned.manifest_version;
-  description.next_table_id = pinned.next_table_id;
-  description.families = pinned.families;
-  description.next_family = pinned.next_family;
-  for (const VersionEdit::Added& table : pinned.tables) {
-    const auto level = static_cast<uint32_t>(table.level);
-    TableMeta meta = table.table->meta();
-    meta.database_id = description.database_id;
-    meta.level = level;
-    meta.placement = Placement();
-    description.tables.emplace_back(level, std::move(meta));
-  }
-  return description;
-}
 
 Status CheckAll(const TableFileReader& file, TableJobs* jobs, bool count) {
   std::string chunk;
@@ -167,35 +146,31 @@ class TableCopy {
 
 class CheckpointImpl final : public Checkpoint {
  public:
-  explicit CheckpointImpl(DBImpl* db) : db_(db) {}
+  CheckpointImpl(std::string database, std::unique_ptr<CheckpointSource> source)
+      : database_(std::move(database)), source_(std::move(source)) {}
 
   Status CreateCheckpoint(const std::string& dir, const CheckpointOptions& options,
                           CheckpointInfo* info) override {
     NACRE_RETURN_IF_ERROR(TableJobs::Check(options));
     std::unique_ptr<CheckpointFolder> folder;
     NACRE_RETURN_IF_ERROR(CheckpointFolder::Open(dir, FileLock::Kind::kExclusive, &folder));
-    PinnedTables pinned;
-    NACRE_RETURN_IF_ERROR(db_->PinTables(&pinned).WithContext("checkpoint of " + db_->GetName()));
-    CheckpointDescription description = Describe(*db_, pinned);
-    NACRE_RETURN_IF_ERROR(DrawId(&description.id));
-    NACRE_RETURN_IF_ERROR(folder->Sweep(&description));
-
-    const uint64_t start = db_->clock()->NowNanos();
-    TableJobs jobs(db_->clock(), options, description.tables.size(), description.bytes());
-    NACRE_RETURN_IF_ERROR(jobs.Run([&](size_t i) {
-      const TableMeta& meta = description.tables[i].second;
-      const std::string path = folder->TablePath(description, meta.id);
-      // Once it is copied its space can go, if it is not part of the database any more.
-      const std::shared_ptr<TableHandle> table = std::move(pinned.tables[i].table);
-      return CopyTable(meta, path, folder->Names(path), table, &jobs);
-    }));
+    const uint64_t start = source_->clock()->NowNanos();
+    CheckpointDescription description;
+    CheckpointProgress copied;
+    for (int attempt = 0;; ++attempt) {
+      const Status status = CopyAll(*folder, options, &description, &copied)
+                                .WithContext("checkpoint of " + database_);
+      if (status.ok()) break;
+      // Tables that were copied stay, unless they are gone as well.
+      if (!status.IsTryAgain() || attempt == kAttempts) return status;
+    }
     const uint64_t number = folder->next_number();
-    const CheckpointInfo made = InfoOf(description, number, jobs.progress());
+    const CheckpointInfo made = InfoOf(description, number, copied);
     NACRE_RETURN_IF_ERROR(folder->Add(number, std::move(description)));
-    Log(db_->options().info_log, LogLevel::kInfo,
+    Log(source_->options().info_log, LogLevel::kInfo,
         "{}: checkpoint {} in {}: {} tables, {} bytes, {} of them new, sequence {}, in {} ms",
-        db_->GetName(), number, dir, made.tables, made.bytes, made.bytes_new, made.sequence,
-        (db_->clock()->NowNanos() - start) / 1'000'000);
+        database_, number, dir, made.tables, made.bytes, made.bytes_new, made.sequence,
+        (source_->clock()->NowNanos() - start) / 1'000'000);
     if (info != nullptr) {
       *info = made;
       info->created_at = FileTime(folder->DescriptionPath(number));
@@ -204,6 +179,26 @@ class CheckpointImpl final : public Checkpoint {
   }
 
  private:
+  /// So often tables that are to be copied may be compacted away by an owner that does not know.
+  static constexpr int kAttempts = 20;
+
+  Status CopyAll(CheckpointFolder& folder, const CheckpointOptions& options,
+                 CheckpointDescription* description, CheckpointProgress* copied) {
+    std::vector<std::shared_ptr<TableHandle>> tables;
+    *description = CheckpointDescription();
+    NACRE_RETURN_IF_ERROR(source_->Pin(description, &tables));
+    NACRE_RETURN_IF_ERROR(DrawId(&description->id));
+    NACRE_RETURN_IF_ERROR(folder.Sweep(description));
+    TableJobs jobs(source_->clock(), options, tables.size(), description->bytes());
+    NACRE_RETURN_IF_ERROR(jobs.Run([&](size_t i) {
+      const TableMeta& meta = description->tables[i].second;
+      const std::string path = folder.TablePath(*description, meta.id);
+      // Once it is copied its space can go, if it is not part of the database any more.
+      return CopyTable(meta, path, folder.Names(path), std::move(tables[i]), &jobs);
+    }));
+    *copied = jobs.progress();
+    return Status::OK();
+  }
   static CheckpointInfo InfoOf(const CheckpointDescription& description, uint64_t number,
                                const CheckpointProgress& progress) {
     CheckpointInfo info = description.Info(number);
@@ -220,23 +215,20 @@ class CheckpointImpl final : public Checkpoint {
     for (;;) {
       const Status status = copy.From(*table);
       if (status.ok()) return jobs->Done(0);
-      if (!status.IsUnavailable() && !status.IsTimedOut()) return status;
-      // Its nodes may be lost since, and the table repaired onto others.
-      std::shared_ptr<TableHandle> moved = db_->FindTable(meta);
-      if (moved == nullptr || moved == table) return status;
-      table = std::move(moved);
+      NACRE_RETURN_IF_ERROR(source_->Find(meta, status, &table));
     }
   }
 
-  DBImpl* const db_;
+  const std::string database_;
+  const std::unique_ptr<CheckpointSource> source_;
 };
 
 }  // namespace
 
 Status Checkpoint::Create(DB* db, std::unique_ptr<Checkpoint>* checkpoint) {
-  auto* const impl = dynamic_cast<DBImpl*>(db);
-  if (impl == nullptr) return Status::NotSupported("checkpoint of a DB that DB::Open has not made");
-  *checkpoint = std::make_unique<CheckpointImpl>(impl);
+  std::unique_ptr<CheckpointSource> source;
+  NACRE_RETURN_IF_ERROR(CheckpointSource::Of(db, &source));
+  *checkpoint = std::make_unique<CheckpointImpl>(db->GetName(), std::move(source));
   return Status::OK();
 }
 

@@ -12,6 +12,7 @@
 #include "db/db_impl.h"
 #include "db/family/family_check.h"
 #include "nacre/checkpoint.h"
+#include "util/exceptions.h"
 #include "util/log.h"
 
 namespace nacre {
@@ -146,6 +147,10 @@ Status RestoreDB(const Options& options, const std::string& name, const std::str
   TableJobs jobs(db->clock(), copy, description->tables.size(), description->bytes());
   const uint64_t start = db->clock()->NowNanos();
   Status status = RestoreTables(*folder, *description, db.get(), &jobs);
+  if (status.ok() && restore.then != nullptr) {
+    status = CatchAll([&] { return restore.then(db.get()); });
+    if (status.ok()) status = db->Flush(FlushOptions(), nullptr);
+  }
   if (status.ok()) status = TableRestorer(db->parts()).End();
   Log(options.info_log, status.ok() ? LogLevel::kInfo : LogLevel::kError,
       "{}: restored from checkpoint {} in {}: {} tables, {} bytes in {} ms: {}", name, number, dir,

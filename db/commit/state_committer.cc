@@ -1,6 +1,7 @@
 #include "db/commit/state_committer.h"
 
 #include <algorithm>
+#include <ranges>
 #include <utility>
 
 #include "db/manifest/state_record.h"
@@ -215,11 +216,32 @@ void StateCommitter::ReleaseLog(LogWriter* log, SequenceNumber flushed) {
   // Without the mutex: the leader of the log may be waiting for a segment, which is committed.
   std::vector<LogSegment> unneeded = log->TakeUnneeded(flushed);
   MutexLock commit(&mutex);
-  const auto drop = [this](std::vector<LogSegment> segments) REQUIRES(mutex) {
-    for (LogSegment& segment : segments) unneeded_segments_.push_back(std::move(segment));
-  };
-  drop(std::move(unneeded));
-  if (flushed >= replayed_) drop(std::exchange(replayed_segments_, {}));
+  for (LogSegment& segment : unneeded) Keep(std::move(segment));
+  if (flushed >= replayed_) {
+    for (LogSegment& segment : std::exchange(replayed_segments_, {})) {
+      Keep(std::move(segment));
+    }
+  }
+  const uint64_t kept_most = context_.options.WAL_size_limit_MB << 20;
+  DropKept([&]() REQUIRES(mutex) { return kept_bytes_ <= kept_most; });
+  DropUnneeded();
+}
+
+void StateCommitter::Keep(LogSegment segment) {
+  kept_bytes_ += segment.copies.front().length;
+  kept_segments_.emplace(segment.number, std::move(segment));
+}
+
+template <typename Enough>
+void StateCommitter::DropKept(const Enough& enough) {
+  while (!kept_segments_.empty() && !enough()) {
+    auto oldest = kept_segments_.extract(kept_segments_.begin());
+    kept_bytes_ -= oldest.mapped().copies.front().length;
+    unneeded_segments_.push_back(std::move(oldest.mapped()));
+  }
+}
+
+void StateCommitter::DropUnneeded() {
   if (unneeded_segments_.empty()) return;
   NACRE_POINT("log.segments-unneeded");
   ManifestEdit edit;
@@ -233,8 +255,13 @@ Status StateCommitter::DropLog(SequenceNumber last) {
   MutexLock commit(&mutex);
   ManifestEdit edit;
   std::vector<ExtentAddr> copies;
-  for (const LogSegment& segment : manifest_->segments()) {
+  const std::vector<LogSegment> segments = manifest_->segments();
+  uint64_t kept_bytes = 0;
+  // The latest ones first.
+  for (const LogSegment& segment : std::views::reverse(segments)) {
     if (segment.number == kStateRecordNumber) continue;
+    kept_bytes += segment.copies.front().length;
+    if (kept_bytes <= context_.options.WAL_size_limit_MB << 20) continue;
     edit.segments_removed.push_back(segment.number);
     copies.insert(copies.end(), segment.copies.begin(), segment.copies.end());
   }
@@ -250,6 +277,12 @@ void StateCommitter::FollowNodes(const std::function<bool(NodeId)>& leave) {
   {
     MutexLock commit(&mutex);
     published = membership_published_;
+    const auto stays = [&] {
+      return std::ranges::none_of(kept_segments_,
+                                  [&](const auto& kept) { return HasCopyOn(kept.second, leave); });
+    };
+    DropKept(stays);
+    DropUnneeded();
     if (HasCopyOn(state_record_, leave)) {
       if (Status status = TryRecordState(); !status.ok()) {
         Log(context_.options.info_log, LogLevel::kWarn,

@@ -96,6 +96,12 @@ class StateCommitter final : public LogSpace, private ManifestSpace {
   /// Whether the new tables of `change` can still be read: one may have waited for others while
   /// its nodes were lost, one after the other.
   Status CheckReadable(const VersionEdit& change) const;
+  /// All of the segment is in tables: DropKept decides when it goes.
+  void Keep(LogSegment segment) REQUIRES(mutex);
+  /// Has the next edit drop kept segments, the oldest first, until `enough()`.
+  template <typename Enough>
+  void DropKept(const Enough& enough) REQUIRES(mutex);
+  void DropUnneeded() REQUIRES(mutex) EXCLUDES(state_->mutex);
   Status TryRecordState() REQUIRES(mutex) EXCLUDES(state_->mutex);
 
   DatabaseContext& context_;
@@ -107,6 +113,9 @@ class StateCommitter final : public LogSpace, private ManifestSpace {
   /// Those nodes that the manifest names.
   std::set<NodeId> recorded_nodes_ GUARDED_BY(mutex);
   std::vector<LogSegment> unneeded_segments_ GUARDED_BY(mutex);  ///< The next edit drops them.
+  /// All of them is in tables, and the log's readers may still want them. Keyed by number.
+  std::map<uint64_t, LogSegment> kept_segments_ GUARDED_BY(mutex);
+  uint64_t kept_bytes_ GUARDED_BY(mutex) = 0;
   std::vector<LogSegment> replayed_segments_ GUARDED_BY(mutex);  ///< The last owner's.
   SequenceNumber replayed_ GUARDED_BY(mutex) = 0;                ///< The last one in them.
   /// The last state record; without copies, if there is none.

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "db/family/family_check.h"
+#include "db/follower/log_updates.h"
 #include "db/options/pool_of_options.h"
 #include "db/read/view_reads.h"
 #include "db/version/table_metadata.h"
@@ -80,7 +81,7 @@ Status FollowerDB::Open(const DBOptions& given, const std::string& name,
   const DBOptions& options = checked.options;
   const std::vector<ColumnFamilyDescriptor>& families = checked.families;
   std::shared_ptr<pool::PoolImpl> pool;
-  NACRE_RETURN_IF_ERROR(OpenPoolOf(options, &pool));
+  NACRE_RETURN_IF_ERROR(OpenPoolToRead(options, &pool));
   std::unique_ptr<FollowerDB> opened(new FollowerDB(options, name, mode, std::move(pool)));
   NACRE_RETURN_IF_ERROR(
       opened->state_.Open(families, options.info_log.get()).WithContext("database " + name));
@@ -175,9 +176,39 @@ Status FollowerDB::CatchUp(Goal goal) {
   return status;
 }
 
+template <typename Work>
+Status FollowerDB::WithState(const Work& work) {
+  MutexLock lock(&mutex_);
+  while (running_ && !closed_) changed_.Wait();
+  if (closed_) return Status::ShutdownInProgress("database is closed");
+  running_ = true;
+  Status status;
+  {
+    MutexUnlock unlock(&mutex_);
+    status = work();
+  }
+  running_ = false;
+  changed_.SignalAll();
+  return status;
+}
+
+const Comparator* FollowerDB::comparator() const {
+  return state_.families().at(kDefaultFamily)->user_comparator();
+}
+
+Status FollowerDB::PinTables(PinnedTables* pinned) {
+  NACRE_RETURN_IF_ERROR(CatchUp(Goal::kTables));
+  return WithState([&] { return state_.PinTables(pinned); });
+}
+
 Status FollowerDB::TryCatchUpWithPrimary() {
   if (mode_ == Mode::kFixed) return DB::TryCatchUpWithPrimary();
   return CatchUp(Goal::kAcknowledged);
+}
+
+Status FollowerDB::GetUpdatesSince(uint64_t sequence,
+                                   std::unique_ptr<TransactionLogIterator>* updates) {
+  return NewLogUpdates(pool_, name_, sequence, updates);
 }
 
 void FollowerDB::FollowLoop() {
@@ -244,6 +275,7 @@ bool FollowerDB::GetIntProperty(ColumnFamilyHandle* family, const Slice& propert
       memory_.records == nullptr ? RecordCache::Counts() : memory_.records->counts();
   MutexLock lock(&mutex_);
   const std::pair<std::string_view, uint64_t> all[] = {
+      {"database-id", database_id()},
       {"follower.manifest-version", view->manifest_version},
       {"follower.catch-ups", counters_.catch_ups.load(std::memory_order_relaxed)},
       {"follower.reads-again", counters_.reads_again.load(std::memory_order_relaxed)},

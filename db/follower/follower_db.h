@@ -88,6 +88,8 @@ class FollowerDB final : public DB {
   Status WaitForCompact() override;
   Status VerifyChecksum() override;
   Status TryCatchUpWithPrimary() override EXCLUDES(mutex_);
+  Status GetUpdatesSince(uint64_t sequence,
+                         std::unique_ptr<TransactionLogIterator>* updates) override;
   bool GetProperty(ColumnFamilyHandle* family, const Slice& property, std::string* value) override;
   bool GetIntProperty(ColumnFamilyHandle* family, const Slice& property, uint64_t* value) override
       EXCLUDES(mutex_);
@@ -102,6 +104,12 @@ class FollowerDB final : public DB {
   uint64_t GetLatestSequenceNumber() const override;
 
   const DBOptions& options() const { return options_; }
+  Clock* clock() const { return client_->clock(); }
+  uint64_t database_id() const { return state_.database_id(); }
+  const Comparator* comparator() const;
+  /// All tables that the database has now, and what it is with just these. The owner knows nothing
+  /// of it: their memory may be reused at any time, as that of reads.
+  Status PinTables(PinnedTables* pinned) EXCLUDES(mutex_);
   /// The time at which a read that begins now gives up.
   Deadline ReadDeadline() const;
   /// The latest one.
@@ -156,6 +164,9 @@ class FollowerDB final : public DB {
 
   /// Returns once a run for `goal` that began after this call has ended; how that went.
   Status CatchUp(Goal goal) EXCLUDES(mutex_);
+  /// Calls `work` while no thread catches up, nor another one calls this.
+  template <typename Work>
+  Status WithState(const Work& work) EXCLUDES(mutex_);
   /// Called by the running thread.
   void InstallView(std::shared_ptr<const FollowerView> view);
   void FollowLoop() EXCLUDES(mutex_);

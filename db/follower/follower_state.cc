@@ -52,6 +52,16 @@ Status FollowerState::Open(const std::vector<ColumnFamilyDescriptor>& descriptor
   return CatchUp(Goal::kAcknowledged);
 }
 
+Status FollowerState::OpenLog(LogObserver* observer) {
+  observer_ = observer;
+  NACRE_RETURN_IF_ERROR(manifest_.Open());
+  log_ = std::make_unique<LogFollower>(client_, manifest_.database_id());
+  LookForNodes();
+  NACRE_RETURN_IF_ERROR(TakeManifest(/*replaced=*/true));
+  if (!has_log_) return Status::NotSupported(fmt::format("database '{}' has no log", name_));
+  return CatchUp(Goal::kAcknowledged);
+}
+
 bool FollowerState::CatchUpByMarks() {
   const uint64_t hold = std::chrono::nanoseconds(kMarksHold).count();
   const bool certain =
@@ -65,6 +75,13 @@ bool FollowerState::CatchUpByMarks() {
 }
 
 Status FollowerState::CatchUp(Goal goal) {
+  const SequenceNumber in_tables = manifest_.state().last_sequence;
+  NACRE_RETURN_IF_ERROR(CatchUpTo(goal));
+  // The log has been read to its end since: what it has not got up to there it will never have.
+  return observer_ == nullptr || incomplete_ ? Status::OK() : CompleteThrough(in_tables);
+}
+
+Status FollowerState::CatchUpTo(Goal goal) {
   if (goal == Goal::kAcknowledged && CatchUpByMarks()) return Status::OK();
   bool changed = false;
   Status manifest;
@@ -169,6 +186,7 @@ ExtentAddr FollowerState::Here(ExtentAddr extent) const {
 
 void FollowerState::ForgetLog() {
   incomplete_ = changed_ = true;
+  if (observer_ != nullptr) observer_->Forget();
   memtables_.clear();
   waiting_.clear();
   applied_ = covered_ = 0;
@@ -281,6 +299,8 @@ Status FollowerState::TakeTables() {
 }
 
 Status FollowerState::TablesThrough(SequenceNumber sequence) {
+  // The log may still have what is in tables.
+  if (observer_ != nullptr) return Status::OK();
   covered_ = std::max(covered_, sequence);
   // What they have is in the tables, and all of it, so none is looked at before a later version.
   while (!memtables_.empty() && memtables_.back().last <= sequence) memtables_.pop_back();
@@ -308,6 +328,30 @@ void FollowerState::LeaveOut(SequenceNumber sequence) {
       memtable = std::move(later);
     }
   }
+}
+
+Status FollowerState::PinTables(PinnedTables* pinned) const {
+  const ManifestState& state = manifest_.state();
+  *pinned = PinnedTables();
+  pinned->families = state.families;
+  pinned->next_family = state.next_family;
+  pinned->num_levels = state.num_levels;
+  pinned->sequence = std::max(state.last_sequence, tables_through_);
+  pinned->manifest_version = state.version;
+  pinned->next_table_id = state.next_table_id;
+  VersionList versions = {versions_.at(kDefaultFamily)};
+  for (const auto& [id, record] : state.families) {
+    const auto version = versions_.find(id);
+    if (version == versions_.end()) {
+      return Status::InvalidArgument(
+          fmt::format("column family {} of database '{}' is not open", record.name, name_));
+    }
+    versions.push_back(version->second);
+  }
+  ForEachTable(versions, [&](const auto& table, int level) {
+    pinned->tables.push_back({level, table});
+  });
+  return Status::OK();
 }
 
 // ---- The log's part ---------------------------------------------------------------------------
@@ -341,6 +385,12 @@ Status FollowerState::Insert(SequenceNumber first, uint32_t count, const Slice& 
         fmt::format("the log has sequences {} to {} in one record, and some of them were there "
                     "before",
                     first, first + count - 1));
+  }
+  if (observer_ != nullptr) {
+    observer_->Record(first, count, updates);
+    applied_ = first + count - 1;
+    changed_ = true;
+    return Status::OK();
   }
   SequenceNumber sequence = first;
   bool full = false;

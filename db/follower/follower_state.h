@@ -11,6 +11,7 @@
 #include "db/follower/follower_view.h"
 #include "db/manifest/manifest_follower.h"
 #include "db/memtable/memtable.h"
+#include "db/version/pinned_tables.h"
 #include "db/version/table_handle.h"
 #include "db/version/version.h"
 #include "db/wal/log_follower.h"
@@ -33,6 +34,15 @@ namespace nacre {
 /// Thread safety: none; used by one thread at a time. Views are read by any number.
 class FollowerState {
  public:
+  /// Is given what the log has, in the order of sequences.
+  class LogObserver {
+   public:
+    virtual ~LogObserver() = default;
+    virtual void Record(SequenceNumber first, uint32_t count, const Slice& updates) = 0;
+    /// What View does not show yet may not be part of the log, and comes anew.
+    virtual void Forget() = 0;
+  };
+
   /// `client` and what tables share outlive this.
   FollowerState(std::string name, pool::PoolClient* client, const TableSurroundings& surroundings);
 
@@ -40,6 +50,10 @@ class FollowerState {
   /// and LogFollower::Advance; `InvalidArgument` for another comparator, or a family that there is
   /// not.
   Status Open(const std::vector<ColumnFamilyDescriptor>& descriptors, Logger* log);
+
+  /// Reads the log alone, for `observer`, which outlives this; no family is open. Tables tell only
+  /// what the log will not have any more. Fails as Open; `NotSupported` if there is no log.
+  Status OpenLog(LogObserver* observer);
 
   enum class Goal : uint8_t {
     /// What manifest and log have: as a rule everything. If the owner has lost all nodes that keep
@@ -62,6 +76,10 @@ class FollowerState {
   /// What there is now; the same object as long as nothing has changed.
   std::shared_ptr<const FollowerView> View();
 
+  /// The tables of the manifest as it was read last, with nothing of the log. `InvalidArgument` if
+  /// not all families of the database are open.
+  Status PinTables(PinnedTables* pinned) const;
+
   uint64_t database_id() const { return manifest_.database_id(); }
   /// Those that were opened, by id. They never change.
   const std::map<uint32_t, std::shared_ptr<ColumnFamily>>& families() const { return families_; }
@@ -83,6 +101,7 @@ class FollowerState {
     SequenceNumber last = 0;                                  ///< Its highest sequence.
   };
 
+  Status CatchUpTo(Goal goal);
   Status CheckPatience(const Deadline& deadline) const;
   /// `*changed`: there was something new.
   Status ReadManifest(ManifestFollower::Look look, bool* changed);
@@ -120,6 +139,7 @@ class FollowerState {
   pool::PoolClient* const client_;
   const TableSurroundings surroundings_;
 
+  LogObserver* observer_ = nullptr;  ///< Not null: it takes the records, and MemTables do not.
   std::map<uint32_t, std::shared_ptr<ColumnFamily>> families_;
   ManifestFollower manifest_;
   std::unique_ptr<LogFollower> log_;

@@ -234,6 +234,7 @@ constexpr Field<DBOptions> kDBFields[] = {
     NACRE_DB_OPTION(keep_log_file_num),
     NACRE_DB_OPTION(manual_wal_flush),
     NACRE_DB_OPTION(wal_recovery_mode),
+    NACRE_DB_OPTION(WAL_size_limit_MB),
     NACRE_DB_OPTION(manifest_image_interval),
     NACRE_DB_OPTION(manifest_image_edits),
     NACRE_DB_OPTION(delayed_write_rate),

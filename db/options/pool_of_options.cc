@@ -26,4 +26,11 @@ Status OpenPoolOf(const DBOptions& options, std::shared_ptr<pool::PoolImpl>* poo
   return Status::OK();
 }
 
+Status OpenPoolToRead(const DBOptions& options, std::shared_ptr<pool::PoolImpl>* pool) {
+  DBOptions reading = options;
+  // An embedded pool is made with it.
+  if (!options.pool_uri.starts_with("embedded:")) reading.slab_size = 0;
+  return OpenPoolOf(reading, pool);
+}
+
 }  // namespace nacre

@@ -18,6 +18,7 @@ struct PinnedTables {
   uint64_t next_table_id = 0;
   std::map<uint32_t, FamilyRecord> families;  ///< The tables' families, without the default one.
   uint32_t next_family = 1;
+  uint32_t num_levels = 0;  ///< Those of the default family.
 };
 
 }  // namespace nacre

@@ -56,11 +56,13 @@ struct CheckpointInfo {
   uint64_t created_at = 0;  ///< Seconds since 1970, by the clock of the file system.
 };
 
-/// Makes checkpoints of an open database.
+/// Makes checkpoints of an open database, or of one that is opened for reading while another
+/// process owns it.
 /// Thread safety: all methods may be called from many threads at once.
 class Checkpoint {
  public:
-  /// `db` is not owned, and outlives the result. `NotSupported` if it was not made by DB::Open.
+  /// `db` is not owned, and outlives the result. `NotSupported` if it was made by none of
+  /// `DB::Open`, `DB::OpenForReadOnly` and `DB::OpenAsSecondary`.
   static Status Create(DB* db, std::unique_ptr<Checkpoint>* checkpoint);
   virtual ~Checkpoint() = default;
 
@@ -69,6 +71,11 @@ class Checkpoint {
   /// MemTables are flushed first. Writes, flushes and compactions go on; the space of tables that
   /// these drop is freed once they are copied. Every byte is compared with its checksum on the way;
   /// damage and lost nodes are read around as by other reads. `info` may be null.
+  ///
+  /// Of a database that is opened for reading it takes what is in tables: all writes up to the last
+  /// flush of the owner, which learns nothing of it. Tables that are compacted away before they are
+  /// copied are replaced by those that took their place, again and again if need be (`TryAgain` if
+  /// there is no end to it). All column families must be open (`InvalidArgument`).
   ///
   /// OK: it is on the disk, whole. `Busy`: another process is at work in the directory. `IOError`
   /// names the file, `Corruption` and `Unavailable` the table that cannot be read; `NoSpace`, when
@@ -101,6 +108,10 @@ struct RestoreOptions {
   /// Options of column families of the checkpoint. Those that are not among these are made with the
   /// options of the default one, and its comparator or the bytewise one, whichever is theirs.
   std::vector<ColumnFamilyDescriptor> families{};
+  /// Called with the database once it has all tables, and before its name can be opened: what it
+  /// writes is part of the restore. A restore that goes on after a failure calls it again; what
+  /// was flushed by then is there (`DB::GetLatestSequenceNumber`).
+  std::function<Status(DB* db)> then{};
 };
 
 /// Makes the database `name` of a checkpoint in `dir`, in the pool and with the redundancy of

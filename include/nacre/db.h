@@ -19,6 +19,7 @@ namespace nacre {
 
 class AsyncDB;
 class AsyncExecutor;
+class TransactionLogIterator;
 
 /// A state of the database that stays readable. Made by `GetSnapshot`, given back to
 /// `ReleaseSnapshot`.
@@ -329,6 +330,15 @@ class DB {
   /// database was destroyed; reads go on with what there was.
   virtual Status TryCatchUpWithPrimary() {
     return Status::NotSupported("TryCatchUpWithPrimary: it was not opened as a secondary");
+  }
+
+  /// The batches in the log from the one that has `sequence` on, or the first one behind it that
+  /// there is: see nacre/transaction_log.h. For owners and for databases opened for reading.
+  /// `NotSupported` if the database has no log, and for a keyspace; otherwise fails as opening it
+  /// for reading does.
+  virtual Status GetUpdatesSince(uint64_t /*sequence*/,
+                                 std::unique_ptr<TransactionLogIterator>* /*updates*/) {
+    return Status::NotSupported("GetUpdatesSince: it is no database with one log");
   }
 
   // ---- What there is --------------------------------------------------------------------------

@@ -114,6 +114,10 @@ struct DBOptions {
   /// Writes return before they are on the nodes, and `DB::FlushWAL` sends them: what was written
   /// since is lost with this process.
   bool manual_wal_flush = false;
+  /// Keeps so many MiB of the log on the nodes after all in them is in tables, for those that read
+  /// it from there (`DB::GetUpdatesSince`) and may be late. It takes that room m + 1 times, and the
+  /// next owner reads it. Segments on nodes that are drained go nevertheless.
+  uint64_t WAL_size_limit_MB = 0;
   /// What to do with a log that is damaged in all its copies.
   WALRecoveryMode wal_recovery_mode = WALRecoveryMode::kPointInTimeRecovery;
   /// The manifest's changes are brought into its image on the nodes after so long or so many of
@@ -139,6 +143,7 @@ struct DBOptions {
 
   // ---- Remote memory ------------------------------------------------------------------------
 
+  /// That of the nodes; databases that are opened for reading take whatever it is.
   size_t slab_size = 64 << 20;
   /// Keep tables, log and manifest on as few nodes as `redundancy` takes, which are chosen by load,
   /// as long as these have room: what compactions read and write lies where they run then. For many

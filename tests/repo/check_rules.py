@@ -67,7 +67,7 @@ LAYERS = {
     "db/salvage": (*BELOW_DB, "db/wal", "db/manifest"),
     "db/follower": (*BELOW_DB, "db/cache", "db/wal", "db/manifest", "db/memtable", "db/options",
                     "db/version", "db/family", "db/read"),
-    "db/checkpoint": (*BELOW_DB, "db/", "db/manifest", "db/family", "db/version"),
+    "db/checkpoint": (*BELOW_DB, "db/", "db/manifest", "db/family", "db/version", "db/follower"),
     "db": (*BELOW_DB, "db"),
     "transactions": (*BELOW_DB, "db"),
     "sharding": (*BELOW_DB, "db", "transactions"),
@@ -84,6 +84,7 @@ LAYERS = {
     "db_bench/report": (*BELOW_DB, "db", "adapters", "db_bench/", "db_bench/engine"),
     "perf": ("nacre", "util", "rdma", "pool"),
     "ctl": (*BELOW_DB, "db", "sharding"),
+    "archive": ("nacre", "util"),
     "sqlite": ("nacre", "util", "sqlite"),
     "sqlite/row": ("nacre", "util", "sqlite/"),
     "sqlite/query": ("nacre", "util", "sqlite/", "sqlite/row"),
@@ -91,7 +92,7 @@ LAYERS = {
     "examples": ("nacre",),
     "tests": (*BELOW_DB, "memnode", "db", "transactions", "sharding", "etcd", "adapters",
               "db_bench", "perf", "ctl",
-              "sqlite", "examples"),
+              "sqlite", "archive", "examples"),
 }
 
 # A folder with more is several rooms.
@@ -101,13 +102,13 @@ MAX_COLUMNS = 100
 MAX_PROSE_COLUMNS = 120
 # A class with more methods is several owners; those that mirror RocksDB's API have what that has.
 MAX_METHODS = 60
-MORE_METHODS = {"DB": 90, "NacreRocksdb": 75, "ShardedDBImpl": 80,
+MORE_METHODS = {"DB": 91, "NacreRocksdb": 75, "ShardedDBImpl": 80,
                 "Transaction": 63}
 # So is one with more private fields, whose names end with "_". Structs of options and of figures
 # have public ones, as many as there are options.
 MAX_FIELDS = 25
 MORE_FIELDS = {"VerbsQueuePair": 37, "PointLookup": 31, "FollowerDB": 28,
-               "FollowerState": 26, "ShmQueuePair": 26}
+               "FollowerState": 27, "ShmQueuePair": 26}
 # What a newcomer reads first, and the words to be learnt for it, stay small: more goes to the pages
 # that it names, and a new word replaces another.
 OVERVIEW = "docs/design.md"

@@ -127,6 +127,10 @@ class StackableDB : public DB {
   Status WaitForCompact() override { return db_->WaitForCompact(); }
   Status VerifyChecksum() override { return db_->VerifyChecksum(); }
   Status TryCatchUpWithPrimary() override { return db_->TryCatchUpWithPrimary(); }
+  Status GetUpdatesSince(uint64_t sequence,
+                         std::unique_ptr<TransactionLogIterator>* updates) override {
+    return db_->GetUpdatesSince(sequence, updates);
+  }
   bool GetProperty(ColumnFamilyHandle* family, const Slice& property, std::string* value) override {
     return db_->GetProperty(family, property, value);
   }

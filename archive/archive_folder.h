@@ -1,0 +1,64 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "archive/log_file.h"
+#include "nacre/archive.h"
+#include "nacre/status.h"
+#include "util/posix_file.h"
+
+namespace nacre {
+
+/// The directory of an archive:
+///
+///     DATABASE          the name of the database, and its id
+///     FAMILIES          ids of the column families that the last base has
+///     base/             its bases, a directory of checkpoints
+///     log/NUMBER.log    its log (archive/log_file.h); the number is that of the first sequence
+///     LOCK              held by the archiver
+///
+/// Thread safety: const methods from many threads at once.
+class ArchiveFolder {
+ public:
+  /// Makes what is missing, and takes the lock. A file whose writer died is finished. `Busy`,
+  /// `InvalidArgument` if the archive is another database's, `IOError`, `Corruption` naming a file.
+  static Status Open(const std::string& path, const std::string& database, uint64_t database_id,
+                     std::unique_ptr<ArchiveFolder>* folder);
+  /// Reads what is there, while an archiver may be at work. `NotFound` if there is no archive.
+  static Status Look(const std::string& path, std::unique_ptr<ArchiveFolder>* folder);
+
+  const std::string& database() const { return database_; }
+  std::string base() const { return path_ + "/base"; }
+  /// In the order of sequences.
+  const std::vector<LogFileInfo>& files() const { return files_; }
+  /// Those that follow one another without a gap, as one.
+  std::vector<ArchivedRange> Ranges() const;
+  /// Adds a file that begins behind `after`.
+  Status NewFile(uint64_t after, std::unique_ptr<LogFileWriter>* writer) const;
+  /// Takes a finished file, or what one is by now that was listed before.
+  void Put(const LogFileInfo& file);
+  /// The column families of the last base; none, if that is not known.
+  Status ReadFamilies(std::set<uint32_t>* ids) const;
+  Status WriteFamilies(const std::set<uint32_t>& ids) const;
+  /// Removes the files with nothing behind `sequence`, but the last one.
+  Status RemoveThrough(uint64_t sequence);
+
+ private:
+  explicit ArchiveFolder(std::string path) : path_(std::move(path)) {}
+
+  std::string log() const { return path_ + "/log"; }
+  Status ReadFiles(bool finish);
+  Status ReadIdentity();
+
+  const std::string path_;
+  std::string database_;
+  uint64_t database_id_ = 0;
+  std::unique_ptr<FileLock> lock_;
+  std::vector<LogFileInfo> files_;
+};
+
+}  // namespace nacre

@@ -1,0 +1,185 @@
+// nacre-archive: archives databases continuously into a directory.
+
+#include <fmt/format.h>
+#include <gflags/gflags.h>
+#include <prometheus/collectable.h>
+#include <prometheus/exposer.h>
+#include <prometheus/metric_family.h>
+#include <signal.h>
+
+#include <chrono>
+#include <cstdio>
+#include <ctime>
+#include <exception>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "nacre/archive.h"
+#include "nacre/options.h"
+#include "nacre/status.h"
+#include "util/log.h"
+
+DEFINE_string(pool, "", "the pool's URI, such as tcp:10.0.0.1:7400,10.0.0.2:7400");
+DEFINE_string(to, "", "directory of the archives; that of a database is DIR/DATABASE");
+DEFINE_int32(interval_ms, 20, "how often it is looked for what is new");
+DEFINE_int32(base_interval_s, 24 * 3600, "a new base is made so often, if something was written");
+DEFINE_int32(base_threads, 4, "tables that are copied at once for a base");
+DEFINE_uint64(base_bytes_per_second, 0, "bytes a second at most that bases read; 0: no limit");
+DEFINE_int32(keep_for_s, 0,
+             "what is needed for no time of the last so many seconds is removed; 0: "
+             "all is kept");
+DEFINE_uint32(keep_bases, 1, "so many bases are kept, however old they are");
+DEFINE_string(metrics, "", "HOST:PORT to answer GET /metrics at, for Prometheus");
+DEFINE_int32(report_s, 10, "how often a line on each database goes to standard error; 0: never");
+
+namespace nacre {
+namespace {
+
+constexpr char kUsage[] =
+    "archives databases of a Nacre pool continuously, until SIGTERM or SIGINT\n\n"
+    "  nacre-archive --pool=URI --to=DIR DATABASE...\n\n"
+    "The archive of each database, in DIR/DATABASE, has bases and the log since, which is on the\n"
+    "disk a moment after the owner's acknowledgement. 'nacre-ctl archives DIR/DATABASE' lists "
+    "what\n"
+    "can be restored to, and 'nacre-ctl restore' restores it (docs/operations.md).\n";
+
+using Archivers = std::vector<std::pair<std::string, std::unique_ptr<Archiver>>>;
+
+/// How far the archives have come, as Prometheus asks for it.
+class ArchiveMetrics final : public prometheus::Collectable {
+ public:
+  explicit ArchiveMetrics(const Archivers* archivers) : archivers_(archivers) {}
+
+  std::vector<prometheus::MetricFamily> Collect() const override {
+    using Type = prometheus::MetricType;
+    struct Figure {
+      const char* name;
+      const char* help;
+      Type type;
+      double (*value)(const ArchiverStatus& status);
+    };
+    using S = const ArchiverStatus&;
+    static constexpr Figure kFigures[] = {
+        {"nacre_archive_sequence", "All up to this sequence is on the disk.", Type::Gauge,
+         [](S s) { return static_cast<double>(s.archived_sequence); }},
+        {"nacre_archive_lag_seconds", "Since the archive was last known to have everything.",
+         Type::Gauge, [](S s) { return std::chrono::duration<double>(s.lag).count(); }},
+        {"nacre_archive_healthy", "0 while it does not go on: the log says why.", Type::Gauge,
+         [](S s) { return s.status.ok() ? 1.0 : 0.0; }},
+        {"nacre_archive_batches_total", "Batches written to the log's files.", Type::Counter,
+         [](S s) { return static_cast<double>(s.batches); }},
+        {"nacre_archive_bytes_total", "Bytes written to the log's files.", Type::Counter,
+         [](S s) { return static_cast<double>(s.bytes); }},
+        {"nacre_archive_bases_total", "Bases that were made.", Type::Counter,
+         [](S s) { return static_cast<double>(s.bases); }},
+        {"nacre_archive_gaps_total", "Parts of the log that were gone before they were read.",
+         Type::Counter, [](S s) { return static_cast<double>(s.gaps); }},
+    };
+    std::vector<prometheus::MetricFamily> families;
+    for (const Figure& figure : kFigures) {
+      prometheus::MetricFamily& family = families.emplace_back();
+      family.name = figure.name;
+      family.help = figure.help;
+      family.type = figure.type;
+      for (const auto& [database, archiver] : *archivers_) {
+        prometheus::ClientMetric& metric = family.metric.emplace_back();
+        metric.label.push_back({.name = "database", .value = database});
+        (figure.type == Type::Counter ? metric.counter.value : metric.gauge.value) =
+            figure.value(archiver->GetStatus());
+      }
+    }
+    return families;
+  }
+
+ private:
+  const Archivers* const archivers_;
+};
+
+Status ServeMetrics(const std::shared_ptr<ArchiveMetrics>& metrics,
+                    std::unique_ptr<prometheus::Exposer>* exposer) {
+  if (FLAGS_metrics.empty()) return Status::OK();
+  try {  // The library throws when it cannot listen.
+    *exposer = std::make_unique<prometheus::Exposer>(FLAGS_metrics);
+  } catch (const std::exception& e) {
+    return Status::InvalidArgument(fmt::format("--metrics: '{}': {}", FLAGS_metrics, e.what()));
+  }
+  (*exposer)->RegisterCollectable(metrics);
+  return Status::OK();
+}
+
+/// DATABASE is a folder's name.
+Status CheckName(const std::string& database) {
+  if (!database.empty() && database.front() != '.' && database.find('/') == std::string::npos) {
+    return Status::OK();
+  }
+  return Status::InvalidArgument("'" + database + "' cannot be the name of a directory");
+}
+
+std::string Line(const std::string& database, const ArchiverStatus& status) {
+  return fmt::format(
+      "{}: archived to sequence {}, {} batches, {} bytes, {} bases, {} gaps, lag {} ms{}", database,
+      status.archived_sequence, status.batches, status.bytes, status.bases, status.gaps,
+      status.lag.count(), status.status.ok() ? "" : ": " + status.status.ToString());
+}
+
+Status Run(const std::vector<std::string>& databases) {
+  using std::chrono::milliseconds;
+  using std::chrono::seconds;
+  if (FLAGS_pool.empty()) return Status::InvalidArgument("--pool is missing");
+  if (FLAGS_to.empty()) return Status::InvalidArgument("--to is missing");
+  if (databases.empty()) return Status::InvalidArgument("no database is named");
+  Options options;
+  options.pool_uri = FLAGS_pool;
+  options.info_log = NewStderrLogger(LogLevel::kInfo);
+  const ArchiveOptions archive{
+      .interval = milliseconds(FLAGS_interval_ms),
+      .base_interval = seconds(FLAGS_base_interval_s),
+      .base = {.threads = FLAGS_base_threads, .bytes_per_second = FLAGS_base_bytes_per_second},
+      .keep_for = seconds(FLAGS_keep_for_s),
+      .keep_bases = FLAGS_keep_bases};
+  // Blocked before any thread begins, so that they come to sigtimedwait.
+  sigset_t ends;
+  sigemptyset(&ends);
+  sigaddset(&ends, SIGTERM);
+  sigaddset(&ends, SIGINT);
+  pthread_sigmask(SIG_BLOCK, &ends, nullptr);
+  Archivers archivers;
+  for (const std::string& database : databases) {
+    NACRE_RETURN_IF_ERROR(CheckName(database));
+    std::unique_ptr<Archiver> archiver;
+    NACRE_RETURN_IF_ERROR(
+        Archiver::Open(options, database, FLAGS_to + "/" + database, archive, &archiver));
+    archivers.emplace_back(database, std::move(archiver));
+    fmt::print(stderr, "archiving {} into {}/{}\n", database, FLAGS_to, database);
+  }
+  const auto metrics = std::make_shared<ArchiveMetrics>(&archivers);
+  std::unique_ptr<prometheus::Exposer> exposer;
+  NACRE_RETURN_IF_ERROR(ServeMetrics(metrics, &exposer));
+  const timespec rest{.tv_sec = FLAGS_report_s > 0 ? FLAGS_report_s : 3600, .tv_nsec = 0};
+  while (::sigtimedwait(&ends, nullptr, &rest) < 0) {
+    if (FLAGS_report_s <= 0) continue;
+    for (const auto& [database, archiver] : archivers) {
+      fmt::print(stderr, "{}\n", Line(database, archiver->GetStatus()));
+    }
+  }
+  return Status::OK();
+}
+
+}  // namespace
+}  // namespace nacre
+
+int main(int argc, char** argv) {
+  gflags::SetUsageMessage(nacre::kUsage);
+  gflags::ParseCommandLineFlags(&argc, &argv, /*remove_flags=*/true);
+  nacre::Status status;
+  try {
+    status = nacre::Run({argv + 1, argv + argc});
+  } catch (const std::exception& e) {
+    status = nacre::Status::IOError(e.what());
+  }
+  if (status.ok()) return 0;
+  std::fprintf(stderr, "nacre-archive: %s\n", status.ToString().c_str());
+  return 1;
+}

@@ -1,0 +1,427 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <optional>
+#include <set>
+#include <utility>
+
+#include "archive/archive_folder.h"
+#include "nacre/archive.h"
+#include "nacre/db.h"
+#include "nacre/transaction_log.h"
+#include "util/clock.h"
+#include "util/exceptions.h"
+#include "util/log.h"
+#include "util/mutex.h"
+#include "util/threads/thread.h"
+
+namespace nacre {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+
+/// What is written at once: a reader of the status waits for no more than this.
+constexpr uint64_t kSyncedBytes = 1 << 20;
+/// A base that does not cover what it was made for, as that is in no table yet, or failed, is tried
+/// again after so long.
+constexpr seconds kBaseAgain{5};
+/// A failure, such as of a full disk, is met again after so long.
+constexpr milliseconds kFailurePause{200};
+
+uint64_t MicrosNow() {
+  return static_cast<uint64_t>(std::chrono::duration_cast<std::chrono::microseconds>(
+                                   std::chrono::system_clock::now().time_since_epoch())
+                                   .count());
+}
+
+uint64_t Nanos(std::chrono::nanoseconds time) { return static_cast<uint64_t>(time.count()); }
+
+/// Finds column families of a batch that are not among those that are known.
+class FamilyFinder final : public WriteBatch::Handler {
+ public:
+  explicit FamilyFinder(const std::set<uint32_t>* known) : known_(known) {}
+
+  Status PutCF(uint32_t family, const Slice&, const Slice&) override { return Look(family); }
+  Status DeleteCF(uint32_t family, const Slice&) override { return Look(family); }
+  Status SingleDeleteCF(uint32_t family, const Slice&) override { return Look(family); }
+  Status DeleteRangeCF(uint32_t family, const Slice&, const Slice&) override {
+    return Look(family);
+  }
+  Status MergeCF(uint32_t family, const Slice&, const Slice&) override { return Look(family); }
+  bool Continue() override { return !found_; }
+  bool found() const { return found_; }
+
+ private:
+  Status Look(uint32_t family) {
+    found_ = found_ || !known_->contains(family);
+    return Status::OK();
+  }
+
+  const std::set<uint32_t>* const known_;
+  bool found_ = false;
+};
+
+/// Opens the database for reading, with all its column families, which have the options of the
+/// default one. `*ids`: theirs.
+Status OpenReader(const Options& options, const std::string& database, std::unique_ptr<DB>* db,
+                  std::set<uint32_t>* ids) {
+  std::vector<std::string> names;
+  NACRE_RETURN_IF_ERROR(DB::ListColumnFamilies(options, database, &names));
+  std::vector<ColumnFamilyDescriptor> families;
+  for (const std::string& name : names) families.emplace_back(name, options);
+  std::vector<ColumnFamilyHandle*> handles;
+  NACRE_RETURN_IF_ERROR(DB::OpenAsSecondary(options, database, families, &handles, db));
+  ids->clear();
+  for (ColumnFamilyHandle* const handle : handles) {
+    ids->insert(handle->GetID());
+    NACRE_RETURN_IF_ERROR((*db)->DestroyColumnFamilyHandle(handle));
+  }
+  return Status::OK();
+}
+
+/// Two threads: one writes what the log has, the other makes bases.
+///
+/// Invariant: the files of the log that follow one another without a gap have every sequence in
+/// between, each once. A sequence that was missed begins a file behind it.
+class ArchiverImpl final : public Archiver {
+ public:
+  ArchiverImpl(const Options& options, std::string database, ArchiveOptions archive)
+      : options_(options), database_(std::move(database)), archive_(std::move(archive)) {}
+
+  ~ArchiverImpl() override {
+    {
+      MutexLock lock(&mutex_);
+      stopping_ = true;
+      changed_.SignalAll();
+    }
+    if (log_thread_.joinable()) log_thread_.Join();
+    if (base_thread_.joinable()) base_thread_.Join();
+    if (file_ != nullptr) file_->Finish().IgnoreError();
+  }
+
+  Status Start(const std::string& dir) {
+    std::unique_ptr<DB> db;
+    std::set<uint32_t> families;
+    NACRE_RETURN_IF_ERROR(OpenReader(options_, database_, &db, &families));
+    uint64_t id = 0;
+    if (!db->GetIntProperty("nacre.database-id", &id)) {
+      return Status::NotSupported("the database has no id");
+    }
+    NACRE_RETURN_IF_ERROR(ArchiveFolder::Open(dir, database_, id, &folder_));
+    if (!folder_->files().empty()) last_ = folder_->files().back().last;
+    NACRE_RETURN_IF_ERROR(db->GetUpdatesSince(last_.has_value() ? *last_ + 1 : 0, &updates_));
+    NACRE_RETURN_IF_ERROR(FindBases());
+    NACRE_RETURN_IF_ERROR(folder_->ReadFamilies(&families));
+    if (!last_.has_value()) last_ = FirstAvailable() - 1;
+    const uint64_t now = clock_->NowNanos();
+    {
+      MutexLock lock(&mutex_);
+      state_.archived_sequence = *last_;
+      range_after_ = RangeAfter();
+      families_ = std::move(families);
+      complete_nanos_ = now;
+    }
+    log_thread_ = Thread("nacre-archive", [this] { FollowLog(); });
+    base_thread_ = Thread("nacre-base", [this] { MakeBases(); });
+    return Status::OK();
+  }
+
+  ArchiverStatus GetStatus() const override {
+    MutexLock lock(&mutex_);
+    ArchiverStatus status = state_;
+    status.lag = milliseconds((clock_->NowNanos() - complete_nanos_) / 1'000'000);
+    return status;
+  }
+
+  Status WaitForArchive(uint64_t sequence, milliseconds timeout) override {
+    const Deadline deadline = Deadline::After(clock_, timeout);
+    MutexLock lock(&mutex_);
+    while (state_.archived_sequence < sequence) {
+      if (stopping_) return Status::ShutdownInProgress("the archiver ends");
+      if (deadline.Expired()) {
+        if (!state_.status.ok()) return state_.status;
+        return Status::TimedOut(
+            fmt::format("archived up to {}, not yet up to {}", state_.archived_sequence, sequence));
+      }
+      changed_.WaitFor(deadline.Remaining());
+    }
+    return Status::OK();
+  }
+
+ private:
+  // ---- The log ----
+
+  /// The sequence of the first batch that can be had, or that of the next one there will be.
+  uint64_t FirstAvailable() {
+    if (!updates_->Valid()) return updates_->LatestSequence() + 1;
+    next_ = updates_->GetBatch();
+    updates_->Next();
+    return next_->sequence;
+  }
+  /// Behind which sequence the last range begins that the folder has.
+  uint64_t RangeAfter() const {
+    const std::vector<ArchivedRange> ranges = folder_->Ranges();
+    return ranges.empty() ? *last_ : ranges.back().after;
+  }
+
+  void FollowLog() {
+    for (;;) {
+      const Status status = CatchAll([this] { return Round(); });
+      if (!status.ok()) {
+        // What the file has of a batch that failed is not known.
+        file_.reset();
+        Reread();
+      }
+      if (Report(status)) return;
+    }
+  }
+
+  /// Writes what is new, until there is nothing more.
+  Status Round() {
+    for (;;) {
+      const uint64_t begun = clock_->NowNanos();
+      if (!next_.has_value() && !updates_->Valid()) updates_->Next();
+      while (next_.has_value() || updates_->Valid()) {
+        if (!next_.has_value()) {
+          next_ = updates_->GetBatch();
+          updates_->Next();
+        }
+        NACRE_RETURN_IF_ERROR(Take(*next_));
+        next_.reset();
+        if (file_ != nullptr && file_->unsynced_bytes() >= kSyncedBytes) break;
+      }
+      const bool all = !updates_->Valid();
+      if (file_ != nullptr) NACRE_RETURN_IF_ERROR(file_->Sync());
+      if (all) NACRE_RETURN_IF_ERROR(updates_->status());
+      if (all && updates_->LatestSequence() > *last_) Miss(updates_->LatestSequence());
+      MutexLock lock(&mutex_);
+      state_.archived_sequence = *last_;
+      state_.batches = batches_;
+      state_.bytes = bytes_;
+      if (all) complete_nanos_ = begun;
+      changed_.SignalAll();
+      if (all || stopping_) return Status::OK();
+    }
+  }
+
+  Status Take(const BatchResult& batch) {
+    const uint64_t last = batch.sequence + batch.write_batch->Count() - 1;
+    if (last <= *last_) return Status::OK();
+    if (batch.sequence > *last_ + 1) Miss(batch.sequence - 1);
+    const bool full = file_ != nullptr && file_->bytes() >= archive_.log_file_bytes;
+    if (full || (file_ != nullptr && file_->info().last != *last_)) {
+      NACRE_RETURN_IF_ERROR(file_->Finish());
+      MutexLock lock(&folder_mutex_);
+      folder_->Put(file_->info());
+      file_.reset();
+    }
+    if (file_ == nullptr) {
+      MutexLock lock(&folder_mutex_);
+      NACRE_RETURN_IF_ERROR(folder_->NewFile(*last_, &file_));
+    }
+    NACRE_RETURN_IF_ERROR(LookForFamilies(*batch.write_batch));
+    const uint64_t before = file_->bytes();
+    file_->Add(batch.write_batch->Data(), MicrosNow());
+    bytes_ += file_->bytes() - before;
+    ++batches_;
+    last_ = last;
+    return Status::OK();
+  }
+
+  /// A batch of a family that no base has is replayed only where a later base has that family.
+  Status LookForFamilies(const WriteBatch& batch) {
+    MutexLock lock(&mutex_);
+    FamilyFinder finder(&families_);
+    NACRE_RETURN_IF_ERROR(batch.Iterate(&finder));
+    if (!finder.found()) return Status::OK();
+    has_new_families_ = true;
+    changed_.SignalAll();
+    return Status::OK();
+  }
+
+  /// What lies behind `*last_` up to `through` is in no log: only a base can have it.
+  void Miss(uint64_t through) {
+    Log(options_.info_log, LogLevel::kWarn,
+        "archive of {}: sequences {} to {} are in no part of the log that is left: a base has to "
+        "be made",
+        database_, *last_ + 1, through);
+    last_ = through;
+    MutexLock lock(&mutex_);
+    ++state_.gaps;
+    range_after_ = through;
+    changed_.SignalAll();
+  }
+
+  /// After a failure: goes on behind what is on the disk.
+  void Reread() {
+    next_.reset();
+    MutexLock lock(&mutex_);
+    last_ = state_.archived_sequence;
+    reopen_ = true;
+  }
+
+  /// Reports how a round went, and rests; true: it is the end.
+  bool Report(const Status& status) {
+    {
+      MutexLock lock(&mutex_);
+      if (!(state_.status == status)) {
+        Log(options_.info_log, status.ok() ? LogLevel::kInfo : LogLevel::kError,
+            "archive of {}: {}", database_, status.ToString());
+      }
+      state_.status = status;
+      if (!stopping_) changed_.WaitFor(status.ok() ? archive_.interval : kFailurePause);
+      if (stopping_) return true;
+    }
+    if (!std::exchange(reopen_, false)) return false;
+    const Status reopened = CatchAll([this] { return Reopen(); });
+    reopen_ = !reopened.ok();
+    return false;
+  }
+
+  Status Reopen() {
+    std::unique_ptr<DB> db;
+    std::set<uint32_t> families;
+    NACRE_RETURN_IF_ERROR(OpenReader(options_, database_, &db, &families));
+    std::unique_ptr<TransactionLogIterator> updates;
+    NACRE_RETURN_IF_ERROR(db->GetUpdatesSince(*last_ + 1, &updates));
+    updates_ = std::move(updates);
+    return Status::OK();
+  }
+
+  // ---- Bases ----
+
+  Status FindBases() {
+    std::vector<CheckpointInfo> bases;
+    NACRE_RETURN_IF_ERROR(GetCheckpoints(folder_->base(), &bases));
+    if (bases.empty()) return Status::OK();
+    MutexLock lock(&mutex_);
+    base_sequence_ = bases.back().sequence;
+    return Status::OK();
+  }
+
+  void MakeBases() {
+    uint64_t made_nanos = clock_->NowNanos();
+    MutexLock lock(&mutex_);
+    for (;;) {
+      while (!stopping_ && !BaseIsDue(made_nanos)) changed_.WaitFor(seconds(1));
+      if (stopping_) return;
+      Status status;
+      {
+        MutexUnlock unlock(&mutex_);
+        made_nanos = clock_->NowNanos();
+        status = CatchAll([this] { return MakeBase(); });
+        if (status.ok()) status = CatchAll([this] { return RemoveOld(); });
+        if (!status.ok() && !status.IsAborted()) {
+          Log(options_.info_log, LogLevel::kWarn, "archive of {}: no base could be made: {}",
+              database_, status.ToString());
+        }
+      }
+      const bool covers = status.ok() && base_sequence_ >= range_after_;
+      if (!covers && !stopping_) changed_.WaitFor(kBaseAgain);
+    }
+  }
+
+  bool BaseIsDue(uint64_t made_nanos) const REQUIRES(mutex_) {
+    if (!base_sequence_.has_value() || *base_sequence_ < range_after_) return true;
+    if (has_new_families_) return true;
+    return clock_->NowNanos() - made_nanos >= Nanos(archive_.base_interval) &&
+           state_.archived_sequence > *base_sequence_;
+  }
+
+  Status MakeBase() {
+    // Opened anew: there may be other column families by now.
+    std::unique_ptr<DB> db;
+    std::set<uint32_t> families;
+    NACRE_RETURN_IF_ERROR(OpenReader(options_, database_, &db, &families));
+    {
+      MutexLock lock(&mutex_);
+      has_new_families_ = false;  // Until the log has one that is not among these.
+    }
+    std::unique_ptr<Checkpoint> checkpoint;
+    NACRE_RETURN_IF_ERROR(Checkpoint::Create(db.get(), &checkpoint));
+    CheckpointOptions options = archive_.base;
+    options.progress = [this](const CheckpointProgress& progress) {
+      if (archive_.base.progress != nullptr && !archive_.base.progress(progress)) return false;
+      MutexLock lock(&mutex_);
+      return !stopping_;
+    };
+    CheckpointInfo info;
+    NACRE_RETURN_IF_ERROR(checkpoint->CreateCheckpoint(folder_->base(), options, &info));
+    Log(options_.info_log, LogLevel::kInfo,
+        "archive of {}: base {} has all up to sequence {}: {} tables, {} bytes, {} of them new",
+        database_, info.number, info.sequence, info.tables, info.bytes, info.bytes_new);
+    NACRE_RETURN_IF_ERROR(folder_->WriteFamilies(families));
+    MutexLock lock(&mutex_);
+    ++state_.bases;
+    base_sequence_ = info.sequence;
+    families_ = std::move(families);
+    return Status::OK();
+  }
+
+  Status RemoveOld() {
+    if (archive_.keep_for.count() == 0) return Status::OK();
+    std::vector<CheckpointInfo> bases;
+    NACRE_RETURN_IF_ERROR(GetCheckpoints(folder_->base(), &bases));
+    const uint64_t now = MicrosNow() / 1'000'000;
+    const auto keep_for = static_cast<uint64_t>(archive_.keep_for.count());
+    size_t removed = 0;
+    // One that is older than the time asked for is needed to restore to that time.
+    while (removed + std::max<size_t>(archive_.keep_bases, 1) < bases.size() &&
+           bases[removed + 1].created_at + keep_for < now) {
+      NACRE_RETURN_IF_ERROR(DeleteCheckpoint(folder_->base(), bases[removed].number));
+      ++removed;
+    }
+    MutexLock lock(&folder_mutex_);
+    return folder_->RemoveThrough(bases[removed].sequence);
+  }
+
+  const Options options_;
+  const std::string database_;
+  const ArchiveOptions archive_;
+  Clock* const clock_ = Clock::System();
+
+  /// Taken by the thread of the log and by that of the bases, for the list of files.
+  Mutex folder_mutex_;
+  std::unique_ptr<ArchiveFolder> folder_;
+
+  // The thread of the log has these.
+  std::unique_ptr<TransactionLogIterator> updates_;
+  std::optional<BatchResult> next_;  ///< Taken from updates_, and not yet written.
+  std::unique_ptr<LogFileWriter> file_;
+  std::optional<uint64_t> last_;  ///< The last sequence in the archive, or missed.
+  uint64_t batches_ = 0;
+  uint64_t bytes_ = 0;
+  bool reopen_ = false;
+
+  mutable Mutex mutex_;
+  CondVar changed_{&mutex_};
+  bool stopping_ GUARDED_BY(mutex_) = false;
+  ArchiverStatus state_ GUARDED_BY(mutex_);
+  uint64_t complete_nanos_ GUARDED_BY(mutex_) = 0;
+  uint64_t range_after_ GUARDED_BY(mutex_) = 0;  ///< Where the log without a gap begins.
+  std::optional<uint64_t> base_sequence_ GUARDED_BY(mutex_);
+  std::set<uint32_t> families_ GUARDED_BY(mutex_);  ///< Those of the last base.
+  bool has_new_families_ GUARDED_BY(mutex_) = false;
+  Thread log_thread_;
+  Thread base_thread_;
+};
+
+}  // namespace
+
+Status Archiver::Open(const Options& options, const std::string& database, const std::string& dir,
+                      const ArchiveOptions& archive, std::unique_ptr<Archiver>* archiver) {
+  archiver->reset();
+  if (archive.interval.count() <= 0 || archive.log_file_bytes == 0) {
+    return Status::InvalidArgument("ArchiveOptions::interval and log_file_bytes must not be 0");
+  }
+  auto opened = std::make_unique<ArchiverImpl>(options, database, archive);
+  NACRE_RETURN_IF_ERROR(
+      CatchAll([&] { return opened->Start(dir); }).WithContext("archive of " + database));
+  *archiver = std::move(opened);
+  return Status::OK();
+}
+
+}  // namespace nacre

@@ -1,0 +1,139 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "archive/archive_folder.h"
+#include "nacre/archive.h"
+#include "nacre/checkpoint.h"
+#include "nacre/db.h"
+#include "nacre/write_batch.h"
+#include "util/log.h"
+
+namespace nacre {
+namespace {
+
+struct Plan {
+  CheckpointInfo base;
+  std::vector<LogFileInfo> files;  ///< Those behind it that are needed, without a gap.
+};
+
+/// What can be restored to, for people.
+std::string Covered(const std::vector<CheckpointInfo>& bases,
+                    const std::vector<ArchivedRange>& ranges) {
+  std::string covered;
+  for (const CheckpointInfo& base : bases) {
+    uint64_t last = base.sequence;
+    for (const ArchivedRange& range : ranges) {
+      if (range.after <= base.sequence && base.sequence <= range.last) last = range.last;
+    }
+    covered += fmt::format("{}{} to {}", covered.empty() ? "" : ", ", base.sequence, last);
+  }
+  return covered.empty() ? "it has no base yet" : "it covers sequences " + covered;
+}
+
+/// Chooses the latest base that the log leads from to what is asked for.
+Status MakePlan(const std::string& dir, const ArchiveFolder& folder,
+                const ArchiveRestoreOptions& asked, Plan* plan) {
+  std::vector<CheckpointInfo> bases;
+  NACRE_RETURN_IF_ERROR(GetCheckpoints(folder.base(), &bases));
+  const std::vector<ArchivedRange> ranges = folder.Ranges();
+  const bool to_end = asked.to_sequence == UINT64_MAX && asked.to_micros == UINT64_MAX;
+  for (auto base = bases.rbegin(); base != bases.rend(); ++base) {
+    if (base->sequence > asked.to_sequence) continue;
+    const auto range = std::ranges::find_if(ranges, [&](const ArchivedRange& each) {
+      return each.after <= base->sequence && base->sequence <= each.last;
+    });
+    const bool in_log = range != ranges.end();
+    const bool bounded = asked.to_sequence != UINT64_MAX;
+    if (bounded && asked.to_sequence > (in_log ? range->last : base->sequence)) continue;
+    // The end of the archive is that of its last range.
+    if (to_end && !ranges.empty() && (!in_log || range + 1 != ranges.end())) continue;
+    plan->base = *base;
+    for (const LogFileInfo& file : folder.files()) {
+      const bool needed = in_log && file.last > base->sequence && file.last <= range->last;
+      if (needed) plan->files.push_back(file);
+    }
+    // A base has what was archived up to then, and perhaps more.
+    if (asked.to_micros == UINT64_MAX || (base->created_at + 1) * 1'000'000 <= asked.to_micros) {
+      return Status::OK();
+    }
+    plan->files.clear();
+  }
+  return Status::NotFound(dir + ": nothing leads to what is asked for: " + Covered(bases, ranges));
+}
+
+/// Writes the batches of the log behind what `db` has.
+Status Replay(const Plan& plan, const ArchiveRestoreOptions& asked, DB* db, uint64_t* last) {
+  *last = db->GetLatestSequenceNumber();
+  if (*last > asked.to_sequence) {
+    return Status::InvalidArgument(fmt::format(
+        "an earlier restore, which was not finished, has come to sequence {}: destroy it first",
+        *last));
+  }
+  WriteOptions unlogged;
+  unlogged.disable_wal = true;  // All is flushed before the database can be opened.
+  for (const LogFileInfo& file : plan.files) {
+    if (file.last <= *last) continue;
+    std::unique_ptr<LogFileReader> reader;
+    NACRE_RETURN_IF_ERROR(LogFileReader::Open(file.path, &reader));
+    ArchivedBatch batch;
+    for (;;) {
+      bool end = false;
+      NACRE_RETURN_IF_ERROR(reader->Next(&batch, &end));
+      if (end) break;
+      if (batch.last() <= *last) continue;
+      if (batch.last() > asked.to_sequence || batch.micros > asked.to_micros) return Status::OK();
+      if (batch.sequence != *last + 1) {
+        return Status::Corruption(
+            fmt::format("{}: sequence {} follows {}", file.path, batch.sequence, *last));
+      }
+      WriteBatch updates(batch.bytes.ToString());
+      const Status status = db->Write(unlogged, &updates);
+      if (status.IsInvalidArgument()) {
+        return Status::InvalidArgument(fmt::format(
+            "sequence {} writes to a column family that base {} has not got ({}): restore to what "
+            "is before it, or to what a later base leads to",
+            batch.sequence, plan.base.number, status.message()));
+      }
+      NACRE_RETURN_IF_ERROR(status);
+      *last = batch.last();
+    }
+  }
+  return Status::OK();
+}
+
+}  // namespace
+
+Status GetArchive(const std::string& dir, ArchiveInfo* info) {
+  *info = ArchiveInfo();
+  std::unique_ptr<ArchiveFolder> folder;
+  NACRE_RETURN_IF_ERROR(ArchiveFolder::Look(dir, &folder));
+  info->database = folder->database();
+  info->log = folder->Ranges();
+  return GetCheckpoints(folder->base(), &info->bases);
+}
+
+Status RestoreArchive(const Options& options, const std::string& name, const std::string& dir,
+                      const ArchiveRestoreOptions& archive, uint64_t* sequence) {
+  std::unique_ptr<ArchiveFolder> folder;
+  NACRE_RETURN_IF_ERROR(ArchiveFolder::Look(dir, &folder));
+  Plan plan;
+  NACRE_RETURN_IF_ERROR(MakePlan(dir, *folder, archive, &plan));
+  RestoreOptions restore = archive.restore;
+  restore.checkpoint = plan.base.number;
+  uint64_t last = 0;
+  restore.then = [&](DB* db) -> Status {
+    if (archive.restore.then != nullptr) NACRE_RETURN_IF_ERROR(archive.restore.then(db));
+    return Replay(plan, archive, db, &last);
+  };
+  NACRE_RETURN_IF_ERROR(RestoreDB(options, name, folder->base(), restore));
+  Log(options.info_log, LogLevel::kInfo,
+      "{}: restored from the archive {}: base {}, then {} files "
+      "of the log up to sequence {}",
+      name, dir, plan.base.number, plan.files.size(), last);
+  if (sequence != nullptr) *sequence = last;
+  return Status::OK();
+}
+
+}  // namespace nacre

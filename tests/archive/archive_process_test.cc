@@ -1,0 +1,192 @@
+// Goal: whenever nacre-archive, all memory nodes and the owner die, what is restored is a state
+// that the database had, with everything that was archived before. Method: the programs as
+// processes, killed at random moments while an owner of this process writes; nacre-ctl lists and
+// restores. NACRE_ARCHIVE_ROUNDS says how often (4).
+
+#include <gtest/gtest.h>
+#include <signal.h>
+
+#include <atomic>
+#include <chrono>
+#include <cstdlib>
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "nacre/archive.h"
+#include "nacre/db.h"
+#include "tests/support/process/memnode_process.h"
+#include "tests/support/seed.h"
+#include "tests/support/status_assert.h"
+#include "tests/support/temp_folder.h"
+#include "tests/support/test_db.h"
+#include "util/random.h"
+
+namespace nacre {
+namespace {
+
+using std::chrono::milliseconds;
+
+constexpr int kPatienceSeconds = 60;
+constexpr uint64_t kKeys = 100;
+
+/// Batch number n, from 1, sets two keys to n; so the database shows which batches it has.
+class Owner {
+ public:
+  explicit Owner(const std::string& uri)
+      // It is closed when the nodes are gone.
+      : pool_(ConnectTestPool(uri, {.operation_timeout = std::chrono::milliseconds(3000)})) {
+    Options options = SmallTableOptions(pool_);
+    options.redundancy = "rep(2)";
+    options.write_buffer_size = 256 << 10;
+    options.WAL_size_limit_MB = 32;
+    EXPECT_TRUE(IsOk(DB::Open(options, "orders", &db_)));
+    thread_ = std::thread([this] {
+      for (uint64_t n = 1; !stop_.load(); ++n) {
+        WriteBatch batch;
+        const std::string value = std::to_string(n) + " " + TestValue(n, 500);
+        if (!batch.Put(FirstKey(n), value).ok() || !batch.Put(SecondKey(n), value).ok()) return;
+        if (!db_->Write({}, &batch).ok()) return;  // The nodes are gone.
+        written_.store(n);
+        // The log keeps what is written while the archiver is started again.
+        std::this_thread::sleep_for(std::chrono::microseconds(100));
+      }
+    });
+  }
+  ~Owner() {
+    stop_.store(true);
+    thread_.join();
+  }
+
+  static std::string FirstKey(uint64_t n) { return "a" + std::to_string(n % kKeys); }
+  static std::string SecondKey(uint64_t n) { return "b" + std::to_string(n % kKeys); }
+  uint64_t written() const { return written_.load(); }
+
+ private:
+  std::shared_ptr<pool::PoolImpl> pool_;
+  std::unique_ptr<DB> db_;
+  std::atomic<uint64_t> written_{0};
+  std::atomic<bool> stop_{false};
+  std::thread thread_;
+};
+
+/// The number of the last batch; fails the test unless exactly those up to it are there.
+void CheckIsAState(DB* db, uint64_t* last) {
+  const auto number = [&](const std::string& key) -> uint64_t {
+    std::string value;
+    const Status status = db->Get({}, key, &value);
+    EXPECT_TRUE(status.ok() || status.IsNotFound()) << status.ToString();
+    return status.ok() ? std::stoull(value) : 0;
+  };
+  *last = 0;
+  for (uint64_t i = 0; i < kKeys; ++i) *last = std::max(*last, number("a" + std::to_string(i)));
+  for (uint64_t i = 0; i < kKeys; ++i) {
+    // The last batch up to `*last` with this remainder.
+    const uint64_t behind = (*last % kKeys + kKeys - i) % kKeys;
+    const uint64_t expected = behind >= *last ? 0 : *last - behind;
+    EXPECT_EQ(number("a" + std::to_string(i)), expected) << "key " << i << ", last " << *last;
+    EXPECT_EQ(number("b" + std::to_string(i)), expected) << "key " << i << ", last " << *last;
+  }
+}
+
+class ArchiveProcessTest : public testing::Test {
+ protected:
+  std::unique_ptr<ChildProcess> StartArchive(const MemnodeProcesses& nodes) const {
+    return std::make_unique<ChildProcess>(
+        "nacre-archive",
+        std::vector<std::string>{"--pool=" + nodes.pool_uri(), "--to=" + folder_.path(), "orders"});
+  }
+  ProcessResult Ctl(const std::vector<std::string>& arguments) const {
+    return RunBinary("nacre-ctl", arguments, kPatienceSeconds);
+  }
+  std::string dir() const { return folder_.File("orders"); }
+  bool HasBase() const {
+    ArchiveInfo info;
+    return GetArchive(dir(), &info).ok() && !info.bases.empty();
+  }
+  uint64_t LastArchived() const {
+    ArchiveInfo info;
+    return GetArchive(dir(), &info).ok() && !info.log.empty() ? info.log.back().last : 0;
+  }
+
+  const TempFolder folder_;
+};
+
+TEST_F(ArchiveProcessTest, WhateverIsKilledWhenever) {
+  const char* const text = std::getenv("NACRE_ARCHIVE_ROUNDS");
+  const uint64_t rounds = text == nullptr ? 4 : std::stoull(text);
+  Random random(TestSeed(1));
+  for (uint64_t round = 0; round < rounds; ++round) {
+    SCOPED_TRACE("round " + std::to_string(round));
+    auto nodes = std::make_unique<MemnodeProcesses>(
+        3, MemnodeProcessOptions{.size = "96MiB", .slab_size = "1MiB"});
+    auto owner = std::make_unique<Owner>(nodes->pool_uri());
+    ASSERT_TRUE(Eventually([&] { return owner->written() > 0; }));
+    auto archive = StartArchive(*nodes);
+    ASSERT_TRUE(Eventually([&] { return HasBase(); }));
+    // The archiver dies and comes back a few times, at first.
+    for (uint64_t kills = random.Uniform(3); kills > 0; --kills) {
+      std::this_thread::sleep_for(milliseconds(random.Uniform(150)));
+      archive->Kill();
+      std::this_thread::sleep_for(milliseconds(random.Uniform(50)));
+      archive = StartArchive(*nodes);
+    }
+    std::this_thread::sleep_for(milliseconds(random.Uniform(400)));
+    const uint64_t archived = LastArchived();
+    if (random.OneIn(2)) archive->Kill();
+    nodes.reset();
+    owner.reset();
+    archive->Kill();
+
+    MemnodeProcesses others(3, {.size = "96MiB", .slab_size = "1MiB"});
+    const ProcessResult restored =
+        Ctl({"restore", dir(), "copy", "--redundancy=rs(2,1)", "--pool=" + others.pool_uri()});
+    ASSERT_EQ(restored.exit_code, 0) << restored.output;
+    Options options = SmallTableOptions(ConnectTestPool(others.pool_uri()));
+    options.create_if_missing = false;
+    std::unique_ptr<DB> db;
+    ASSERT_TRUE(IsOk(DB::Open(options, "copy", &db)));
+    uint64_t last = 0;
+    ASSERT_NO_FATAL_FAILURE(CheckIsAState(db.get(), &last));
+    EXPECT_GE(2 * last, archived) << "less than was archived";
+    db.reset();
+    for (const char* const name : {"base", "log", "DATABASE", "LOCK"}) {
+      std::filesystem::remove_all(dir() + "/" + name);
+    }
+  }
+}
+
+TEST_F(ArchiveProcessTest, IsListedAndEndsWhenAsked) {
+  MemnodeProcesses nodes(3, {.size = "96MiB", .slab_size = "1MiB"});
+  {
+    Owner owner(nodes.pool_uri());
+    ASSERT_TRUE(Eventually([&] { return owner.written() > 100; }));
+    auto archive = StartArchive(nodes);
+    ASSERT_TRUE(Eventually([&] { return HasBase() && LastArchived() > 200; }));
+    archive->Signal(SIGTERM);
+    EXPECT_EQ(archive->AwaitExit(kPatienceSeconds), 0);
+  }
+  const ProcessResult checked = Ctl({"fsck", "--full", "--pool=" + nodes.pool_uri()});
+  EXPECT_EQ(checked.exit_code, 0) << "what the log keeps: " << checked.output;
+  const ProcessResult listed = Ctl({"archives", dir()});
+  EXPECT_EQ(listed.exit_code, 0) << listed.output;
+  EXPECT_NE(listed.output.find("checkpoint 1 of"), std::string::npos) << listed.output;
+  EXPECT_NE(listed.output.find("log of sequences"), std::string::npos) << listed.output;
+  const ProcessResult json = Ctl({"archives", dir(), "--json"});
+  EXPECT_NE(json.output.find("\"database\": \"orders\""), std::string::npos) << json.output;
+  const ProcessResult beyond = Ctl({"restore", dir(), "copy", "--redundancy=none",
+                                    "--to_sequence=999999999", "--pool=" + nodes.pool_uri()});
+  EXPECT_EQ(beyond.exit_code, 1) << beyond.output;
+  EXPECT_NE(beyond.output.find("it covers sequences"), std::string::npos) << beyond.output;
+  const ProcessResult no_time = Ctl({"restore", dir(), "copy", "--redundancy=none",
+                                     "--to_time=yesterday", "--pool=" + nodes.pool_uri()});
+  EXPECT_NE(no_time.output.find("--to_time"), std::string::npos) << no_time.output;
+  const ProcessResult unnamed = RunBinary("nacre-archive", {"--pool=" + nodes.pool_uri()});
+  EXPECT_EQ(unnamed.exit_code, 1);
+  EXPECT_NE(unnamed.output.find("--to is missing"), std::string::npos) << unnamed.output;
+}
+
+}  // namespace
+}  // namespace nacre
