@@ -64,10 +64,7 @@ class LogUpdates final : public TransactionLogIterator, private FollowerState::L
   void TakeShown() {
     const auto view = state_.View();
     if (view == nullptr) return;
-    const SequenceNumber shown = NACRE_PLANTED_BUG("updates.given-out-before-they-are-shown")
-                                     ? kMaxSequenceNumber
-                                     : view->sequence;
-    for (; !pending_.empty() && pending_.front().first <= shown; pending_.pop_front()) {
+    for (; !pending_.empty() && pending_.front().first <= view->sequence; pending_.pop_front()) {
       records_.push_back(std::move(pending_.front()));
     }
     shown_ = std::max(shown_, view->sequence);

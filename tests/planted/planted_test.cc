@@ -124,6 +124,8 @@ constexpr CaseOfBug kCases[] = {
      "SlowCaseTest.AReplicaThatLacksASuffixIsNotWhatATakeoverBelieves"},
     {"log.write-forgotten-since-its-copy-is-late",
      "SlowCaseTest.AWriteOfTheLogThatIsStillUnderWayIsStoredOverNothing"},
+    {"updates.kept-of-a-log-that-is-forgotten",
+     "UpdatesCaseTest.EachBatchIsGivenOutOnceWhateverBecomesOfOwners"},
     {"pace.all-nodes-slow-at-a-time", "SlowCaseTest.AllNodesAreNeverSlowAtATimeAndThePoolGoesOn"},
     {"pace.hedges-without-end", "SlowReadCaseTest.ReadsAreAskedOfOthersNoMoreOftenThanTheyMay"},
     {"pace.relapse-forgotten", "SlowCaseTest.ANodeThatIsSlowByTurnsStaysSlowForLongerAndLonger"},
