@@ -105,7 +105,10 @@ TableLineage DatabaseState::BeginLineage(TableLineage::Kind kind) {
   lineage.slab_bytes = context->slab_bytes;
   lineage.families = RecordsOf(*families);
   lineage.next_family = next_family;
-  if (next_family > 1) lineage.comparator = default_family->user_comparator()->Name();
+  // Tables tell it themselves. Where a state is recorded, there may be none.
+  if (next_family > 1 || kind == TableLineage::Kind::kState) {
+    lineage.comparator = default_family->user_comparator()->Name();
+  }
   return lineage;
 }
 

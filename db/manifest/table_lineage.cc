@@ -17,9 +17,11 @@ namespace {
 //
 // With version 2, of a database that has or had other column families than the default one, there
 // are in front of the inputs: number of levels in the last lists, length and name of
-// the default one's comparator, and what EncodeFamilies appends.
+// the default one's comparator, and what EncodeFamilies appends. Version 3 has the same, of a state
+// without other families: there may be no table that tells the comparator.
 constexpr uint64_t kFormatVersion = 1;
 constexpr uint64_t kFormatVersionWithFamilies = 2;
+constexpr uint64_t kFormatVersionOfState = 3;
 constexpr uint64_t kMaxLevels = 256;
 
 Status Malformed(const char* what) {
@@ -54,17 +56,18 @@ bool GetIds(Slice* input, std::vector<uint64_t>* ids) {
 }  // namespace
 
 std::string EncodeTableLineage(const TableLineage& lineage) {
-  const bool has_families = lineage.next_family > 1;
+  const uint64_t version = lineage.next_family > 1                      ? kFormatVersionWithFamilies
+                           : lineage.kind == TableLineage::Kind::kState ? kFormatVersionOfState
+                                                                        : kFormatVersion;
   std::string bytes;
   for (const uint64_t value :
-       {has_families ? kFormatVersionWithFamilies : kFormatVersion,
-        static_cast<uint64_t>(lineage.kind), lineage.epoch, lineage.job, uint64_t{lineage.range},
-        uint64_t{lineage.ranges}, lineage.through, lineage.base_version, lineage.flushed,
-        uint64_t{lineage.num_levels}, lineage.slab_bytes}) {
+       {version, static_cast<uint64_t>(lineage.kind), lineage.epoch, lineage.job,
+        uint64_t{lineage.range}, uint64_t{lineage.ranges}, lineage.through, lineage.base_version,
+        lineage.flushed, uint64_t{lineage.num_levels}, lineage.slab_bytes}) {
     PutVarint64(&bytes, value);
   }
   uint32_t level_count = lineage.num_levels;
-  if (has_families) {
+  if (version != kFormatVersion) {
     for (const auto& [id, family] : lineage.families) {
       level_count = std::max(level_count, family.num_levels);
     }
@@ -86,7 +89,7 @@ Status DecodeTableLineage(const Slice& bytes, TableLineage* lineage) {
   Slice input = bytes;
   uint64_t version = 0;
   if (!GetVarint64(&input, &version)) return Malformed("there is none");
-  if (version != kFormatVersion && version != kFormatVersionWithFamilies) {
+  if (version < kFormatVersion || version > kFormatVersionOfState) {
     return Status::NotSupported("table lineage: format version " + std::to_string(version));
   }
   uint64_t kind = 0;
@@ -112,7 +115,7 @@ Status DecodeTableLineage(const Slice& bytes, TableLineage* lineage) {
   lineage->ranges = static_cast<uint32_t>(ranges);
   lineage->num_levels = static_cast<uint32_t>(levels);
   uint64_t level_count = levels;
-  if (version == kFormatVersionWithFamilies) {
+  if (version != kFormatVersion) {
     if (!GetVarint64(&input, &level_count) || level_count < levels || level_count > kMaxLevels) {
       return Malformed("absurd number of levels");
     }
@@ -121,7 +124,9 @@ Status DecodeTableLineage(const Slice& bytes, TableLineage* lineage) {
     lineage->comparator = comparator.ToString();
     NACRE_RETURN_IF_ERROR(DecodeFamilies(&input, &lineage->families, &lineage->next_family)
                               .WithContext("table lineage"));
-    if (lineage->next_family < 2) return Malformed("no column families");
+    if (version == kFormatVersionWithFamilies && lineage->next_family < 2) {
+      return Malformed("no column families");
+    }
   }
   if (!GetIds(&input, &lineage->inputs)) return Malformed("malformed inputs");
   std::vector<uint64_t> ids;

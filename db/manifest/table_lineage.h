@@ -38,7 +38,8 @@ struct TableLineage {
   SequenceNumber flushed = 0;           ///< All up to this one is in tables.
   std::map<uint64_t, uint32_t> tables;  ///< Ids and levels.
   uint32_t num_levels = 0;              ///< Levels of the default column family.
-  // Told by databases that have, or had, other column families than the default one.
+  // Told by databases that have, or had, other column families than the default one; the comparator
+  // by state records, too.
   std::string comparator;                     ///< Name of the default family's comparator.
   std::map<uint32_t, FamilyRecord> families;  ///< Families without the default one.
   uint32_t next_family = 1;

@@ -18,7 +18,9 @@ namespace {
 
 TableLineage RandomLineage(Random* random) {
   TableLineage lineage;
-  lineage.kind = random->OneIn(2) ? TableLineage::Kind::kFlush : TableLineage::Kind::kCompaction;
+  lineage.kind = random->OneIn(3)   ? TableLineage::Kind::kFlush
+                 : random->OneIn(2) ? TableLineage::Kind::kCompaction
+                                    : TableLineage::Kind::kState;
   lineage.epoch = random->Next();
   lineage.job = random->Next();
   lineage.ranges = 1 + static_cast<uint32_t>(random->Uniform(100));
@@ -29,8 +31,11 @@ TableLineage RandomLineage(Random* random) {
   lineage.num_levels = 1 + static_cast<uint32_t>(random->Uniform(9));
   lineage.slab_bytes = random->Next();
   uint32_t levels = lineage.num_levels;
-  if (random->OneIn(2)) {
+  const bool has_families = random->OneIn(2);
+  if (has_families || lineage.kind == TableLineage::Kind::kState) {
     lineage.comparator = "nacre.BytewiseComparator";
+  }
+  if (has_families) {
     lineage.next_family = 2 + static_cast<uint32_t>(random->Uniform(20));
     for (uint32_t family = 1; family < lineage.next_family; ++family) {
       if (random->OneIn(2)) continue;
@@ -72,11 +77,11 @@ TEST(TableLineageTest, TruncatedAndOverlongOnesAreRefused) {
 TEST(TableLineageTest, AnotherFormatIsRefusedByName) {
   Random random(TestSeed(913));
   std::string bytes = EncodeTableLineage(RandomLineage(&random));
-  bytes[0] = 3;
+  bytes[0] = 4;
   TableLineage decoded;
   const Status status = DecodeTableLineage(bytes, &decoded);
   EXPECT_TRUE(status.IsNotSupported());
-  EXPECT_NE(status.ToString().find("version 3"), std::string::npos);
+  EXPECT_NE(status.ToString().find("version 4"), std::string::npos);
 }
 
 }  // namespace
