@@ -91,10 +91,22 @@ Status LogFollower::ReadOpen(Look look, const Visitor& visit, Seen* seen) {
   }
 }
 
-bool LogFollower::Stays() {
+bool LogFollower::Stays(const Slice& window, uint64_t offset) {
   const uint64_t now = client_->clock()->NowNanos();
-  if (doubt_.number != at_.number || doubt_.offset != at_.offset) {
-    doubt_ = {.number = at_.number, .offset = at_.offset, .since_nanos = now};
+  const bool known = doubt_.number == at_.number && doubt_.offset <= at_.offset &&
+                     (doubt_.offset == at_.offset || at_.offset < doubt_.through);
+  if (!known) {
+    // In memory that was given back, one replica may lack all of them.
+    uint64_t end = offset;
+    uint64_t needed = 0;
+    LogRecord record;
+    while (RecordAt(window, end, LogStamp(database_id_, at_.number), &record, &needed)) {
+      end += record.bytes;
+    }
+    doubt_ = {.number = at_.number,
+              .offset = at_.offset,
+              .through = at_.offset + (end - offset),
+              .since_nanos = now};
   }
   doubt_.stands = now - doubt_.since_nanos < kDoubtNanos;
   if (!doubt_.stands) ++stayed_;
@@ -173,7 +185,8 @@ Status LogFollower::ReadOn(Look look, const Visitor& visit, Seen* seen) {
     *seen = Seen::kMore;
     return Status::OK();
   }
-  at_.window = 0;
+  // What is in doubt is read again as it was.
+  at_.window = doubt_.stands ? window : 0;
   if (at_.end != 0) {
     if (at_.offset == at_.end) return Status::OK();
     std::string missing = fmt::format("log segment {} on {}: no copy has the record at {}",
@@ -195,9 +208,11 @@ Status LogFollower::Take(const std::vector<Slice>& windows, const Visitor& visit
     *needed = 0;
     LogRecord record;
     const char* bytes = nullptr;
+    Slice whole;
     for (const Slice& window : windows) {
       if (!RecordAt(window, offset, stamp, &record, needed)) continue;
       bytes = window.data() + offset;
+      whole = window;
       break;
     }
     // Only what all replicas have was acknowledged, unless it is known where the records end.
@@ -208,7 +223,7 @@ Status LogFollower::Take(const std::vector<Slice>& windows, const Visitor& visit
                      [&](const Slice& window) {
                        return std::memcmp(window.data() + offset, bytes, record.bytes) == 0;
                      }) ||
-         Stays());
+         Stays(whole, offset));
     if (!counts) {
       if (size - offset < kMinLogRecordBytes) *needed = std::max(*needed, kMinLogRecordBytes);
       if (bytes != nullptr) *needed = 0;

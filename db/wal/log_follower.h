@@ -97,6 +97,7 @@ class LogFollower {
   struct Doubt {
     uint64_t number = 0;  ///< Number of the segment.
     uint64_t offset = 0;
+    uint64_t through = 0;  ///< Where the records end that were there with it, and stay as long.
     uint64_t since_nanos = 0;
     bool stands = false;  ///< The records that were visited end before it.
   };
@@ -124,8 +125,8 @@ class LogFollower {
   /// For kHeads, the headers are read with it.
   Status ReadOn(Look look, const Visitor& visit, Seen* seen);
   /// Whether the record at the present offset, which some replicas lack, has been like that for
-  /// long.
-  bool Stays();
+  /// long. It is at `offset` of `window`, which is one that has it.
+  bool Stays(const Slice& window, uint64_t offset);
   /// Reads on until what all replicas have was visited; and for kHeads, what they may have had.
   Status ReadOpen(Look look, const Visitor& visit, Seen* seen);
   /// The records in `windows`, which are of the replicas that could be read. `*needed`: bytes that
