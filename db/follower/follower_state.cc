@@ -58,7 +58,6 @@ Status FollowerState::OpenLog(LogObserver* observer) {
   log_ = std::make_unique<LogFollower>(client_, manifest_.database_id());
   LookForNodes();
   NACRE_RETURN_IF_ERROR(TakeManifest(/*replaced=*/true));
-  if (!has_log_) return Status::NotSupported(fmt::format("database '{}' has no log", name_));
   return CatchUp(Goal::kAcknowledged);
 }
 

@@ -52,7 +52,7 @@ class FollowerState {
   Status Open(const std::vector<ColumnFamilyDescriptor>& descriptors, Logger* log);
 
   /// Reads the log alone, for `observer`, which outlives this; no family is open. Tables tell only
-  /// what the log will not have any more. Fails as Open; `NotSupported` if there is no log.
+  /// what the log will not have any more. Fails as Open.
   Status OpenLog(LogObserver* observer);
 
   enum class Goal : uint8_t {

@@ -83,6 +83,10 @@ class LogUpdates final : public TransactionLogIterator, private FollowerState::L
 Status NewLogUpdates(std::shared_ptr<pool::PoolImpl> pool, const std::string& name,
                      SequenceNumber since, std::unique_ptr<TransactionLogIterator>* updates) {
   updates->reset();
+  // A database that is closed has none either, until it is opened.
+  if (pool->uri().starts_with("embedded:")) {
+    return Status::NotSupported("database " + name + ": there is no log in an embedded pool");
+  }
   auto opened = std::make_unique<LogUpdates>(std::move(pool), name, since);
   NACRE_RETURN_IF_ERROR(CatchAll([&] { return opened->Open(); }).WithContext("database " + name));
   *updates = std::move(opened);

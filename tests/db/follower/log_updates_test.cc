@@ -196,6 +196,27 @@ TEST_F(LogUpdatesTest, WritesWithoutTheLogAreLeftOut) {
   EXPECT_TRUE(std::find(sequences.begin(), sequences.end(), 2u) == sequences.end());
 }
 
+TEST_F(LogUpdatesTest, ADatabaseThatIsClosedHasThemOnceItIsOpened) {
+  OpenOwner();
+  WriteMany(20);
+  ASSERT_TRUE(IsOk(db_->Close()));
+  const uint64_t flushed = written_.rbegin()->first;
+  OpenReader();
+  std::unique_ptr<TransactionLogIterator> updates;
+  ASSERT_TRUE(IsOk(reader_->GetUpdatesSince(1, &updates)));
+  EXPECT_FALSE(updates->Valid());
+  EXPECT_GE(updates->LatestSequence(), flushed);
+  written_.clear();
+  OpenOwner();
+  WriteMany(20);
+  uint64_t next = written_.begin()->first;
+  ASSERT_TRUE(Eventually([&] {
+    Take(updates.get(), &next);
+    return HasFatalFailure() || next == db_->GetLatestSequenceNumber() + 1;
+  }));
+  EXPECT_TRUE(taken_ == written_);
+}
+
 TEST_F(LogUpdatesTest, ADestroyedDatabaseIsAborted) {
   OpenOwner();
   OpenReader();
