@@ -1,7 +1,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <atomic>
 #include <chrono>
 #include <optional>
 #include <set>
@@ -139,12 +138,13 @@ class ArchiverImpl final : public Archiver {
   Status WaitForArchive(uint64_t sequence, milliseconds timeout) override {
     const Deadline deadline = Deadline::After(clock_, timeout);
     MutexLock lock(&mutex_);
-    while (state_.archived_sequence < sequence) {
+    while (state_.archived_sequence < sequence || !IsCovered()) {
       if (stopping_) return Status::ShutdownInProgress("the archiver ends");
       if (deadline.Expired()) {
         if (!state_.status.ok()) return state_.status;
         return Status::TimedOut(
-            fmt::format("archived up to {}, not yet up to {}", state_.archived_sequence, sequence));
+            fmt::format("archived up to {}, {}, not yet up to {}", state_.archived_sequence,
+                        IsCovered() ? "behind a base" : "without a base for it", sequence));
       }
       changed_.WaitFor(deadline.Remaining());
     }
@@ -169,12 +169,11 @@ class ArchiverImpl final : public Archiver {
 
   void FollowLog() {
     for (;;) {
-      const Status status = CatchAll([this] { return Round(); });
-      if (!status.ok()) {
-        // What the file has of a batch that failed is not known.
-        file_.reset();
-        Reread();
-      }
+      const Status status = CatchAll([this]() -> Status {
+        if (updates_ == nullptr) NACRE_RETURN_IF_ERROR(Reopen());
+        return Round();
+      });
+      if (!status.ok()) GoBack();
       if (Report(status)) return;
     }
   }
@@ -237,7 +236,7 @@ class ArchiverImpl final : public Archiver {
     FamilyFinder finder(&families_);
     NACRE_RETURN_IF_ERROR(batch.Iterate(&finder));
     if (!finder.found()) return Status::OK();
-    has_new_families_ = true;
+    base_wanted_ = true;
     changed_.SignalAll();
     return Status::OK();
   }
@@ -255,40 +254,33 @@ class ArchiverImpl final : public Archiver {
     changed_.SignalAll();
   }
 
-  /// After a failure: goes on behind what is on the disk.
-  void Reread() {
+  /// After a failure: the next round goes on behind what is on the disk. What the file has of a
+  /// batch that failed is not known.
+  void GoBack() {
+    file_.reset();
     next_.reset();
+    updates_.reset();
     MutexLock lock(&mutex_);
     last_ = state_.archived_sequence;
-    reopen_ = true;
   }
 
   /// Reports how a round went, and rests; true: it is the end.
   bool Report(const Status& status) {
-    {
-      MutexLock lock(&mutex_);
-      if (!(state_.status == status)) {
-        Log(options_.info_log, status.ok() ? LogLevel::kInfo : LogLevel::kError,
-            "archive of {}: {}", database_, status.ToString());
-      }
-      state_.status = status;
-      if (!stopping_) changed_.WaitFor(status.ok() ? archive_.interval : kFailurePause);
-      if (stopping_) return true;
+    MutexLock lock(&mutex_);
+    if (!(state_.status == status)) {
+      Log(options_.info_log, status.ok() ? LogLevel::kInfo : LogLevel::kError, "archive of {}: {}",
+          database_, status.ToString());
     }
-    if (!std::exchange(reopen_, false)) return false;
-    const Status reopened = CatchAll([this] { return Reopen(); });
-    reopen_ = !reopened.ok();
-    return false;
+    state_.status = status;
+    if (!stopping_) changed_.WaitFor(status.ok() ? archive_.interval : kFailurePause);
+    return stopping_;
   }
 
   Status Reopen() {
     std::unique_ptr<DB> db;
     std::set<uint32_t> families;
     NACRE_RETURN_IF_ERROR(OpenReader(options_, database_, &db, &families));
-    std::unique_ptr<TransactionLogIterator> updates;
-    NACRE_RETURN_IF_ERROR(db->GetUpdatesSince(*last_ + 1, &updates));
-    updates_ = std::move(updates);
-    return Status::OK();
+    return db->GetUpdatesSince(*last_ + 1, &updates_);
   }
 
   // ---- Bases ----
@@ -319,27 +311,31 @@ class ArchiverImpl final : public Archiver {
               database_, status.ToString());
         }
       }
-      const bool covers = status.ok() && base_sequence_ >= range_after_;
-      if (!covers && !stopping_) changed_.WaitFor(kBaseAgain);
+      base_wanted_ = base_wanted_ || !status.ok();
+      changed_.SignalAll();
+      if ((!status.ok() || !IsCovered()) && !stopping_) changed_.WaitFor(kBaseAgain);
     }
   }
 
+  /// Whether a base leads to the log that is being written.
+  bool IsCovered() const REQUIRES(mutex_) {
+    return base_sequence_.has_value() && *base_sequence_ >= range_after_;
+  }
   bool BaseIsDue(uint64_t made_nanos) const REQUIRES(mutex_) {
-    if (!base_sequence_.has_value() || *base_sequence_ < range_after_) return true;
-    if (has_new_families_) return true;
+    if (base_wanted_ || !IsCovered()) return true;
     return clock_->NowNanos() - made_nanos >= Nanos(archive_.base_interval) &&
            state_.archived_sequence > *base_sequence_;
   }
 
   Status MakeBase() {
-    // Opened anew: there may be other column families by now.
+    {
+      // Before the families are read: those that the log has by now are among them.
+      MutexLock lock(&mutex_);
+      base_wanted_ = false;
+    }
     std::unique_ptr<DB> db;
     std::set<uint32_t> families;
     NACRE_RETURN_IF_ERROR(OpenReader(options_, database_, &db, &families));
-    {
-      MutexLock lock(&mutex_);
-      has_new_families_ = false;  // Until the log has one that is not among these.
-    }
     std::unique_ptr<Checkpoint> checkpoint;
     NACRE_RETURN_IF_ERROR(Checkpoint::Create(db.get(), &checkpoint));
     CheckpointOptions options = archive_.base;
@@ -388,13 +384,12 @@ class ArchiverImpl final : public Archiver {
   std::unique_ptr<ArchiveFolder> folder_;
 
   // The thread of the log has these.
-  std::unique_ptr<TransactionLogIterator> updates_;
-  std::optional<BatchResult> next_;  ///< Taken from updates_, and not yet written.
+  std::unique_ptr<TransactionLogIterator> updates_;  ///< Null after a failure.
+  std::optional<BatchResult> next_;                  ///< Taken from updates_, and not yet written.
   std::unique_ptr<LogFileWriter> file_;
   std::optional<uint64_t> last_;  ///< The last sequence in the archive, or missed.
   uint64_t batches_ = 0;
   uint64_t bytes_ = 0;
-  bool reopen_ = false;
 
   mutable Mutex mutex_;
   CondVar changed_{&mutex_};
@@ -404,7 +399,7 @@ class ArchiverImpl final : public Archiver {
   uint64_t range_after_ GUARDED_BY(mutex_) = 0;  ///< Where the log without a gap begins.
   std::optional<uint64_t> base_sequence_ GUARDED_BY(mutex_);
   std::set<uint32_t> families_ GUARDED_BY(mutex_);  ///< Those of the last base.
-  bool has_new_families_ GUARDED_BY(mutex_) = false;
+  bool base_wanted_ GUARDED_BY(mutex_) = false;     ///< For a new family, or after a failure.
   Thread log_thread_;
   Thread base_thread_;
 };

@@ -9,71 +9,71 @@
 namespace nacre {
 namespace {
 
-/// CheckpointSource::Pin of a DBImpl or a FollowerDB.
+/// All but Find: what a DBImpl and a FollowerDB have in common.
 template <typename Database>
-Status PinAll(Database* db, CheckpointDescription* description,
-              std::vector<std::shared_ptr<TableHandle>>* tables) {
-  PinnedTables pinned;
-  NACRE_RETURN_IF_ERROR(db->PinTables(&pinned));
-  description->database_id = db->database_id();
-  description->database = db->GetName();
-  description->comparator = db->comparator()->Name();
-  description->num_levels = pinned.num_levels;
-  description->sequence = pinned.sequence;
-  description->manifest_version = pinned.manifest_version;
-  description->next_table_id = pinned.next_table_id;
-  description->families = std::move(pinned.families);
-  description->next_family = pinned.next_family;
-  tables->clear();
-  for (VersionEdit::Added& added : pinned.tables) {
-    const auto level = static_cast<uint32_t>(added.level);
-    TableMeta meta = added.table->meta();
-    meta.database_id = description->database_id;
-    meta.level = level;
-    meta.placement = Placement();
-    description->tables.emplace_back(level, std::move(meta));
-    tables->push_back(std::move(added.table));
-  }
-  return Status::OK();
-}
-
-class OwnerSource final : public CheckpointSource {
+class SourceOf : public CheckpointSource {
  public:
-  explicit OwnerSource(DBImpl* db) : db_(db) {}
+  explicit SourceOf(Database* db) : db_(db) {}
 
   Status Pin(CheckpointDescription* description,
-             std::vector<std::shared_ptr<TableHandle>>* tables) override {
-    return PinAll(db_, description, tables);
+             std::vector<std::shared_ptr<TableHandle>>* tables) final {
+    PinnedTables pinned;
+    NACRE_RETURN_IF_ERROR(db_->PinTables(&pinned));
+    description->database_id = db_->database_id();
+    description->database = db_->GetName();
+    description->comparator = db_->comparator()->Name();
+    description->num_levels = pinned.num_levels;
+    description->sequence = pinned.sequence;
+    description->manifest_version = pinned.manifest_version;
+    description->next_table_id = pinned.next_table_id;
+    description->families = std::move(pinned.families);
+    description->next_family = pinned.next_family;
+    tables->clear();
+    for (VersionEdit::Added& added : pinned.tables) {
+      const auto level = static_cast<uint32_t>(added.level);
+      TableMeta meta = added.table->meta();
+      meta.database_id = description->database_id;
+      meta.level = level;
+      meta.placement = Placement();
+      description->tables.emplace_back(level, std::move(meta));
+      tables->push_back(std::move(added.table));
+    }
+    return Status::OK();
   }
+  const DBOptions& options() const final { return db_->options(); }
+  Clock* clock() const final { return db_->clock(); }
+
+ protected:
+  Database* db() const { return db_; }
+
+ private:
+  Database* const db_;
+};
+
+class OwnerSource final : public SourceOf<DBImpl> {
+ public:
+  using SourceOf::SourceOf;
+
   Status Find(const TableMeta& meta, const Status& failure,
               std::shared_ptr<TableHandle>* table) override {
     if (!failure.IsUnavailable() && !failure.IsTimedOut()) return failure;
     // Its nodes may be lost since, and the table repaired onto others.
-    std::shared_ptr<TableHandle> moved = db_->FindTable(meta);
+    std::shared_ptr<TableHandle> moved = db()->FindTable(meta);
     if (moved == nullptr || moved == *table) return failure;
     *table = std::move(moved);
     return Status::OK();
   }
-  const DBOptions& options() const override { return db_->options(); }
-  Clock* clock() const override { return db_->clock(); }
-
- private:
-  DBImpl* const db_;
 };
 
-class ReaderSource final : public CheckpointSource {
+class ReaderSource final : public SourceOf<FollowerDB> {
  public:
-  explicit ReaderSource(FollowerDB* db) : db_(db) {}
+  using SourceOf::SourceOf;
 
-  Status Pin(CheckpointDescription* description,
-             std::vector<std::shared_ptr<TableHandle>>* tables) override {
-    return PinAll(db_, description, tables);
-  }
   Status Find(const TableMeta& meta, const Status& failure,
               std::shared_ptr<TableHandle>* table) override {
     if (!FollowerDB::Suspect(failure)) return failure;
     PinnedTables latest;
-    NACRE_RETURN_IF_ERROR(db_->PinTables(&latest));
+    NACRE_RETURN_IF_ERROR(db()->PinTables(&latest));
     for (VersionEdit::Added& added : latest.tables) {
       if (added.table->id() != meta.id) continue;
       if (added.table == *table) return failure;
@@ -82,11 +82,6 @@ class ReaderSource final : public CheckpointSource {
     }
     return Status::TryAgain("table " + std::to_string(meta.id) + " was compacted away meanwhile");
   }
-  const DBOptions& options() const override { return db_->options(); }
-  Clock* clock() const override { return db_->clock(); }
-
- private:
-  FollowerDB* const db_;
 };
 
 }  // namespace

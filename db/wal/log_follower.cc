@@ -93,8 +93,8 @@ Status LogFollower::ReadOpen(Look look, const Visitor& visit, Seen* seen) {
 
 bool LogFollower::Stays(const Slice& window, uint64_t offset) {
   const uint64_t now = client_->clock()->NowNanos();
-  const bool known = doubt_.number == at_.number && doubt_.offset <= at_.offset &&
-                     (doubt_.offset == at_.offset || at_.offset < doubt_.through);
+  const bool known =
+      doubt_.number == at_.number && doubt_.offset <= at_.offset && at_.offset < doubt_.through;
   if (!known) {
     // In memory that was given back, one replica may lack all of them.
     uint64_t end = offset;

@@ -66,7 +66,8 @@ class Archiver {
   virtual ~Archiver() = default;
 
   virtual ArchiverStatus GetStatus() const = 0;
-  /// Returns when all up to `sequence` is on the disk; `TimedOut`, or why it does not go on.
+  /// Returns when all up to `sequence` is on the disk, with a base that leads there; `TimedOut`, or
+  /// why it does not go on.
   virtual Status WaitForArchive(uint64_t sequence, std::chrono::milliseconds timeout) = 0;
 };
 
