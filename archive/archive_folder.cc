@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <random>
 #include <utility>
 
 namespace nacre {
@@ -12,6 +13,14 @@ namespace {
 constexpr std::string_view kSuffix = ".log";
 constexpr uint64_t kIdentityMost = 4096;
 constexpr uint64_t kFamiliesMost = 1 << 20;
+
+/// One that no other archive has.
+uint64_t NewId() {
+  std::random_device random;
+  uint64_t id = 0;
+  while (id == 0) id = uint64_t{random()} << 32 | random();
+  return id;
+}
 
 }  // namespace
 
@@ -25,8 +34,9 @@ Status ArchiveFolder::Open(const std::string& path, const std::string& database,
   if (known.IsNotFound()) {
     opened->database_ = database;
     opened->database_id_ = database_id;
-    NACRE_RETURN_IF_ERROR(
-        WriteSmallFile(path + "/DATABASE", fmt::format("{} {}\n", database_id, database)));
+    opened->id_ = NewId();
+    NACRE_RETURN_IF_ERROR(WriteSmallFile(
+        path + "/DATABASE", fmt::format("{} {} {}\n", database_id, opened->id_, database)));
     NACRE_RETURN_IF_ERROR(SyncFolder(path));
   } else {
     NACRE_RETURN_IF_ERROR(known);
@@ -55,12 +65,18 @@ Status ArchiveFolder::ReadIdentity() {
   const std::string path = path_ + "/DATABASE";
   std::string text;
   NACRE_RETURN_IF_ERROR(ReadSmallFile(path, kIdentityMost, &text));
-  const char* const end = text.data() + text.size();
-  const auto [name, error] = std::from_chars(text.data(), end, database_id_);
-  if (error != std::errc() || name == end || *name != ' ' || text.back() != '\n') {
-    return Status::Corruption(path + ": it does not say which database this is the archive of");
+  const char* at = text.data();
+  const char* const end = at + text.size();
+  bool valid = text.ends_with('\n');
+  for (uint64_t* const id : {&database_id_, &id_}) {
+    const auto [behind, error] = std::from_chars(at, end, *id);
+    valid = valid && error == std::errc() && behind != end && *behind == ' ';
+    if (!valid) {
+      return Status::Corruption(path + ": it does not say which database this is the archive of");
+    }
+    at = behind + 1;
   }
-  database_.assign(name + 1, end - 1);
+  database_.assign(at, end - 1);
   return Status::OK();
 }
 

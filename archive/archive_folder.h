@@ -15,7 +15,7 @@ namespace nacre {
 
 /// The directory of an archive:
 ///
-///     DATABASE          the name of the database, and its id
+///     DATABASE          the id of the database, that of the archive, and the database's name
 ///     FAMILIES          ids of the column families that the last base has
 ///     base/             its bases, a directory of checkpoints
 ///     log/NUMBER.log    its log (archive/log_file.h); the number is that of the first sequence
@@ -32,6 +32,8 @@ class ArchiveFolder {
   static Status Look(const std::string& path, std::unique_ptr<ArchiveFolder>* folder);
 
   const std::string& database() const { return database_; }
+  /// The archive's own, chosen at random when it was made.
+  uint64_t id() const { return id_; }
   std::string base() const { return path_ + "/base"; }
   /// In the order of sequences.
   const std::vector<LogFileInfo>& files() const { return files_; }
@@ -57,6 +59,7 @@ class ArchiveFolder {
   const std::string path_;
   std::string database_;
   uint64_t database_id_ = 0;
+  uint64_t id_ = 0;
   std::unique_ptr<FileLock> lock_;
   std::vector<LogFileInfo> files_;
 };

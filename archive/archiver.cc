@@ -30,6 +30,9 @@ constexpr seconds kBaseAgain{5};
 /// A failure, such as of a full disk, is met again after so long.
 constexpr milliseconds kFailurePause{200};
 
+/// Nodes that were started anew do not know of the archive until they are told once more.
+constexpr seconds kAcknowledgedAgain{1};
+
 uint64_t MicrosNow() {
   return static_cast<uint64_t>(std::chrono::duration_cast<std::chrono::microseconds>(
                                    std::chrono::system_clock::now().time_since_epoch())
@@ -38,10 +41,12 @@ uint64_t MicrosNow() {
 
 uint64_t Nanos(std::chrono::nanoseconds time) { return static_cast<uint64_t>(time.count()); }
 
-/// Finds column families of a batch that are not among those that are known.
+/// Finds the column families of batches that are not among those that are known.
 class FamilyFinder final : public WriteBatch::Handler {
  public:
-  explicit FamilyFinder(const std::set<uint32_t>* known) : known_(known) {}
+  /// `found` gets the ids.
+  FamilyFinder(const std::set<uint32_t>* known, std::set<uint32_t>* found)
+      : known_(known), found_(found) {}
 
   Status PutCF(uint32_t family, const Slice&, const Slice&) override { return Look(family); }
   Status DeleteCF(uint32_t family, const Slice&) override { return Look(family); }
@@ -50,17 +55,15 @@ class FamilyFinder final : public WriteBatch::Handler {
     return Look(family);
   }
   Status MergeCF(uint32_t family, const Slice&, const Slice&) override { return Look(family); }
-  bool Continue() override { return !found_; }
-  bool found() const { return found_; }
 
  private:
   Status Look(uint32_t family) {
-    found_ = found_ || !known_->contains(family);
+    if (!known_->contains(family)) found_->insert(family);
     return Status::OK();
   }
 
   const std::set<uint32_t>* const known_;
-  bool found_ = false;
+  std::set<uint32_t>* const found_;
 };
 
 /// Opens the database for reading, with all its column families, which have the options of the
@@ -196,14 +199,43 @@ class ArchiverImpl final : public Archiver {
       if (file_ != nullptr) NACRE_RETURN_IF_ERROR(file_->Sync());
       if (all) NACRE_RETURN_IF_ERROR(updates_->status());
       if (all && updates_->LatestSequence() > *last_) Miss(updates_->LatestSequence());
-      MutexLock lock(&mutex_);
-      state_.archived_sequence = *last_;
-      state_.batches = batches_;
-      state_.bytes = bytes_;
-      if (all) complete_nanos_ = begun;
-      changed_.SignalAll();
-      if (all || stopping_) return Status::OK();
+      bool ends = false;
+      {
+        MutexLock lock(&mutex_);
+        state_.archived_sequence = *last_;
+        state_.batches = batches_;
+        state_.bytes = bytes_;
+        if (all) complete_nanos_ = begun;
+        changed_.SignalAll();
+        ends = all || stopping_;
+      }
+      Acknowledge();
+      if (ends) return Status::OK();
     }
+  }
+
+  /// Tells the owner how far the archive is, so that it keeps the log from there on: when there is
+  /// something new, and now and then in any case.
+  void Acknowledge() {
+    const uint64_t now = clock_->NowNanos();
+    bool covered = false;
+    {
+      MutexLock lock(&mutex_);
+      covered = IsCovered();
+    }
+    const bool new_or_due = *last_ != acknowledged_ || covered != acknowledged_covered_ ||
+                            now - acknowledged_nanos_ >= Nanos(kAcknowledgedAgain);
+    if (!new_or_due) return;
+    const Status status = updates_->Acknowledge(folder_->id(), *last_, covered);
+    if (!status.ok()) {
+      // What it costs is that the log may go too soon: then there is a gap, which is noticed.
+      Log(options_.info_log, LogLevel::kDebug, "archive of {}: no node was told how far it is: {}",
+          database_, status.ToString());
+      return;
+    }
+    acknowledged_ = *last_;
+    acknowledged_covered_ = covered;
+    acknowledged_nanos_ = now;
   }
 
   Status Take(const BatchResult& batch) {
@@ -233,9 +265,10 @@ class ArchiverImpl final : public Archiver {
   /// A batch of a family that no base has is replayed only where a later base has that family.
   Status LookForFamilies(const WriteBatch& batch) {
     MutexLock lock(&mutex_);
-    FamilyFinder finder(&families_);
+    const size_t before = families_found_.size();
+    FamilyFinder finder(&families_, &families_found_);
     NACRE_RETURN_IF_ERROR(batch.Iterate(&finder));
-    if (!finder.found()) return Status::OK();
+    if (families_found_.size() == before) return Status::OK();
     base_wanted_ = true;
     changed_.SignalAll();
     return Status::OK();
@@ -328,10 +361,13 @@ class ArchiverImpl final : public Archiver {
   }
 
   Status MakeBase() {
+    std::set<uint32_t> found;
     {
-      // Before the families are read: those that the log has by now are among them.
+      // Before the families are read: those that the log has by now are among them, or were dropped
+      // since, or are the database's own.
       MutexLock lock(&mutex_);
       base_wanted_ = false;
+      found = families_found_;
     }
     std::unique_ptr<DB> db;
     std::set<uint32_t> families;
@@ -349,8 +385,10 @@ class ArchiverImpl final : public Archiver {
     Log(options_.info_log, LogLevel::kInfo,
         "archive of {}: base {} has all up to sequence {}: {} tables, {} bytes, {} of them new",
         database_, info.number, info.sequence, info.tables, info.bytes, info.bytes_new);
+    families.merge(found);
     NACRE_RETURN_IF_ERROR(folder_->WriteFamilies(families));
     MutexLock lock(&mutex_);
+    for (const uint32_t id : families) families_found_.erase(id);
     ++state_.bases;
     base_sequence_ = info.sequence;
     families_ = std::move(families);
@@ -390,6 +428,9 @@ class ArchiverImpl final : public Archiver {
   std::optional<uint64_t> last_;  ///< The last sequence in the archive, or missed.
   uint64_t batches_ = 0;
   uint64_t bytes_ = 0;
+  uint64_t acknowledged_ = 0;  ///< The last time that the owner was told.
+  bool acknowledged_covered_ = false;
+  uint64_t acknowledged_nanos_ = 0;
 
   mutable Mutex mutex_;
   CondVar changed_{&mutex_};
@@ -399,7 +440,9 @@ class ArchiverImpl final : public Archiver {
   uint64_t range_after_ GUARDED_BY(mutex_) = 0;  ///< Where the log without a gap begins.
   std::optional<uint64_t> base_sequence_ GUARDED_BY(mutex_);
   std::set<uint32_t> families_ GUARDED_BY(mutex_);  ///< Those of the last base.
-  bool base_wanted_ GUARDED_BY(mutex_) = false;     ///< For a new family, or after a failure.
+  /// Those of the log that are not among them.
+  std::set<uint32_t> families_found_ GUARDED_BY(mutex_);
+  bool base_wanted_ GUARDED_BY(mutex_) = false;  ///< For a new family, or after a failure.
   Thread log_thread_;
   Thread base_thread_;
 };

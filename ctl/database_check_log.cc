@@ -63,6 +63,8 @@ void DatabaseCheck::CheckSegment(const LogSegment& segment, const std::vector<Se
       ++whole;
     }
   }
+  // The database is whole without those that are there only for readers of the log.
+  if (segment.kept) return;
   // Without records nothing is lost, but an opening could not tell.
   const int spare = whole - 1;
   if (missing == 0 && whole == static_cast<int>(copies.size())) return Spare(spare);
@@ -76,7 +78,7 @@ void DatabaseCheck::CheckSegment(const LogSegment& segment, const std::vector<Se
 void DatabaseCheck::CheckLog() {
   std::vector<LogSegment> segments;
   for (const auto& [number, segment] : view_.state.segments) {
-    if (number != kStateRecordNumber) segments.push_back(segment);
+    if (number != kStateRecordNumber && !segment.kept) segments.push_back(segment);
   }
   if (segments.empty()) return;
   LogReadResult result;

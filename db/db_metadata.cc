@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <memory>
 #include <string>
 #include <vector>
@@ -100,6 +101,33 @@ int OwnerControls::NumberLevels(ColumnFamilyHandle* handle) {
 Status OwnerControls::GetUpdatesSince(uint64_t sequence,
                                       std::unique_ptr<TransactionLogIterator>* updates) {
   return NewLogUpdates(parts_->context.pool, parts_->context.name, sequence, updates);
+}
+
+Status OwnerControls::WaitForArchive(uint64_t sequence, std::chrono::milliseconds timeout) {
+  DatabaseContext& context = parts_->context;
+  if (context.pool->embedded()) {
+    return Status::NotSupported("WaitForArchive: there is no log in an embedded pool");
+  }
+  // An archive tells how far it is after each time it has written something.
+  constexpr std::chrono::milliseconds kAgain{5};
+  const Deadline deadline = Deadline::After(context.clock, timeout);
+  for (;;) {
+    NACRE_RETURN_IF_ERROR(context.CheckLease());
+    const Status asked = context.log_readers.Ask(context.client, context.database_id);
+    const SequenceNumber archived = context.log_readers.Restorable();
+    if (archived >= sequence) return Status::OK();
+    if (deadline.Expired()) {
+      NACRE_RETURN_IF_ERROR(asked);
+      if (context.log_readers.List().empty()) {
+        return Status::Unavailable("database " + context.name +
+                                   ": no archive that follows it has been heard of");
+      }
+      return Status::TimedOut("database " + context.name + ": archived up to " +
+                              std::to_string(archived) + ", not yet up to " +
+                              std::to_string(sequence));
+    }
+    context.clock->SleepFor(std::min<std::chrono::nanoseconds>(kAgain, deadline.Remaining()));
+  }
 }
 
 }  // namespace nacre

@@ -303,7 +303,14 @@ Status DBImpl::CloseNow(Ending ending) {
   StopThreads(/*give_up=*/keep_log);
   if (parts_.writes.log() != nullptr) parts_.writes.log()->Close();
   NACRE_POINT("close.log-closed");
-  if (in_tables) also(parts_.committer.DropLog(parts_.generations.sequencer()->LastPublished()));
+  if (in_tables) {
+    // What archives have by now need not be kept for them. Without an answer it is.
+    if (parts_.writes.log() != nullptr) {
+      parts_.context.log_readers.Ask(parts_.context.client, parts_.context.database_id)
+          .IgnoreError();
+    }
+    also(parts_.committer.DropLog(parts_.generations.sequencer()->LastPublished()));
+  }
   NACRE_POINT("close.log-dropped");
   parts_.committer.manifest()->Close();
   NACRE_POINT("close.manifest-closed");

@@ -238,6 +238,9 @@ bool DBProperties::Number(std::string_view name, uint64_t* value) const {
       {"log.writes", [](P p) { return p.LogStats().writes_posted; }},
       {"log.segments", [](P p) { return uint64_t{p.LogStats().segments}; }},
       {"log.segments-left", [](P p) { return uint64_t{p.LogStats().ensemble_changes}; }},
+      {"log.kept-bytes", [](P p) { return p.parts_->committer.kept_log_bytes(); }},
+      {"log.readers", [](P p) { return uint64_t{p.parts_->context.log_readers.List().size()}; }},
+      {"archived-sequence", [](P p) { return p.parts_->context.log_readers.Restorable(); }},
   };
   constexpr std::string_view kFallback = "flush.fallback.";
   for (size_t i = 0; i < kFlushFallbacks && name.starts_with(kFallback); ++i) {
@@ -280,6 +283,14 @@ bool DBProperties::Map(std::string_view name, std::map<std::string, std::string>
     for (const pool::NodePaceReport& node : pool::ReportPace(*parts_->context.client)) {
       // One that was lost may have a successor at its address.
       (*value)[fmt::format("{} {}", node.node, node.address)] = node.ToString();
+    }
+    return true;
+  }
+  if (name == "log.readers") {
+    for (const pool::LogReader& reader : parts_->context.log_readers.List()) {
+      (*value)[fmt::format("{:016x}", reader.reader)] =
+          fmt::format("has all up to {}, restorable up to {}, heard of {} ms ago", reader.sequence,
+                      reader.restorable, reader.age_nanos / 1'000'000);
     }
     return true;
   }

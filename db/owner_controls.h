@@ -1,5 +1,6 @@
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <map>
 #include <memory>
@@ -36,6 +37,7 @@ class OwnerControls : public DB {
   int NumberLevels(ColumnFamilyHandle* family) override;
   Status GetUpdatesSince(uint64_t sequence,
                          std::unique_ptr<TransactionLogIterator>* updates) override;
+  Status WaitForArchive(uint64_t sequence, std::chrono::milliseconds timeout) override;
 
   // ---- db_set_options.cc ----
   Options GetOptions(ColumnFamilyHandle* family) const override;

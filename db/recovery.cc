@@ -159,7 +159,7 @@ Status Recovery::Run(const pool::DatabaseLease& lease, ManifestState state,
   if (!context_.pool->embedded()) {
     std::vector<LogSegment> left;
     for (const auto& [number, segment] : segments) {
-      if (number != kStateRecordNumber) left.push_back(segment);
+      if (number != kStateRecordNumber && !segment.kept) left.push_back(segment);
     }
     NACRE_RETURN_IF_ERROR(parts_.writes.SealLog(left));
     NACRE_RETURN_IF_ERROR(parts_.writes.OpenLog(next_segment, log, &parts_.committer));
@@ -193,7 +193,7 @@ Status Recovery::Run(const pool::DatabaseLease& lease, ManifestState state,
 Status Recovery::ReplayLog(const ManifestState& state, LogReadResult* result, bool* replayed) {
   std::vector<LogSegment> segments;
   for (const auto& [number, segment] : state.segments) {
-    if (number != kStateRecordNumber) segments.push_back(segment);
+    if (number != kStateRecordNumber && !segment.kept) segments.push_back(segment);
   }
   if (segments.empty()) return Status::OK();
   const uint64_t start = context_.clock->NowNanos();

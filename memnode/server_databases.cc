@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "pool/wire/control.pb.h"
+#include "pool/wire/database_report.h"
 #include "pool/wire/manifest_image.h"
 #include "pool/wire/protocol.h"
 #include "pool/wire/root_register.h"
@@ -21,6 +22,8 @@ constexpr size_t kMaxKeptBytes = 64 << 10;
 /// Bounds the destroyed databases that are remembered. Only owners that were cut off since ask for
 /// one.
 constexpr size_t kMaxDestroyed = 256;
+/// Readers of one database's log; more are refused, so that none of those that there are is lost.
+constexpr size_t kMaxLogReaders = 64;
 
 uint64_t LeaseNanos() {
   return static_cast<uint64_t>(std::chrono::nanoseconds(kOwnerLease).count());
@@ -294,6 +297,7 @@ Status ServerDatabases::Destroy(uint64_t client, const control::DestroyDatabase&
 void ServerDatabases::SetId(Map::iterator database, uint64_t database_id) {
   by_id_.erase(database->second.id);
   database->second.id = database_id;
+  database->second.log_readers.clear();
   by_id_.insert_or_assign(database_id, database);
 }
 
@@ -352,6 +356,44 @@ Status ServerDatabases::Report(uint64_t client, const control::ReportDatabase& r
   return Status::OK();
 }
 
+Status ServerDatabases::AcknowledgeLog(const control::AcknowledgeLog& request, uint64_t now_nanos) {
+  const auto it = Find(request.database_id());
+  if (it == databases_.end()) {
+    return Status::NotFound(fmt::format("there is no database {:x}", request.database_id()));
+  }
+  if (request.reader() == 0) return Status::OK();
+  auto& readers = it->second.log_readers;
+  std::erase_if(readers, [&](const auto& each) {
+    return now_nanos - each.second.heard_nanos > kLogReaderForgottenNanos;
+  });
+  if (readers.size() >= kMaxLogReaders && !readers.contains(request.reader())) {
+    return Status::Busy(
+        fmt::format("the log of database '{}' has {} readers already", it->first, readers.size()));
+  }
+  LogReader& reader = readers[request.reader()];
+  // A request may come late, over another connection.
+  reader.sequence = std::max(reader.sequence, request.sequence());
+  if (request.restorable()) reader.restorable = std::max(reader.restorable, request.sequence());
+  reader.heard_nanos = now_nanos;
+  return Status::OK();
+}
+
+void ServerDatabases::ListLogReaders(
+    uint64_t database_id, uint64_t now_nanos,
+    google::protobuf::RepeatedPtrField<control::LogReader>* readers) const {
+  const auto it = Find(database_id);
+  if (it == databases_.end()) return;
+  for (const auto& [number, reader] : it->second.log_readers) {
+    const uint64_t age_nanos = now_nanos - reader.heard_nanos;
+    if (age_nanos > kLogReaderForgottenNanos) continue;
+    control::LogReader* const listed = readers->Add();
+    listed->set_reader(number);
+    listed->set_sequence(reader.sequence);
+    listed->set_restorable(reader.restorable);
+    listed->set_age_nanos(age_nanos);
+  }
+}
+
 Status ServerDatabases::Direct(const control::Directions& wanted, control::Directions* directions) {
   NACRE_RETURN_IF_ERROR(CheckSize("directions", wanted));
   if (wanted.version() > directions_.version()) {
@@ -373,6 +415,7 @@ void ServerDatabases::List(uint64_t now_nanos, control::DatabaseList* list) cons
     known->set_database_id(database.id);
     known->set_open(database.open());
     known->set_leased_bytes(region_->SlabsOf(database.id).size() * region_->slab_bytes());
+    ListLogReaders(database.id, now_nanos, known->mutable_log_readers());
     if (!known->open() || database.reported_nanos == 0) continue;
     *known->mutable_report() = database.report;
     known->set_report_age_nanos(now_nanos - database.reported_nanos);

@@ -89,6 +89,11 @@ class ServerDatabases {
                 control::Directions* directions);
   /// Takes `wanted` over if it is later than what there is, and fills in what there is then.
   Status Direct(const control::Directions& wanted, control::Directions* directions);
+  /// Notes how far a reader of the database's log has come. `NotFound`: there is no such database.
+  Status AcknowledgeLog(const control::AcknowledgeLog& request, uint64_t now_nanos);
+  /// Appends the readers of its log that are remembered.
+  void ListLogReaders(uint64_t database_id, uint64_t now_nanos,
+                      google::protobuf::RepeatedPtrField<control::LogReader>* readers) const;
   void List(uint64_t now_nanos, control::DatabaseList* list) const;
 
   /// While pinned, a database keeps its slabs.
@@ -103,6 +108,11 @@ class ServerDatabases {
   uint64_t count() const { return count_.load(std::memory_order_relaxed); }
 
  private:
+  struct LogReader {
+    uint64_t sequence = 0;
+    uint64_t restorable = 0;
+    uint64_t heard_nanos = 0;
+  };
   struct Database {
     uint64_t id = 0;
     uint64_t epoch = 0;         ///< The highest that was claimed.
@@ -114,8 +124,9 @@ class ServerDatabases {
     uint64_t leaseholder = 0;  ///< Client that was confirmed last.
     uint64_t lease_until_nanos = 0;
     control::Root root;
-    control::ReportDatabase report;  ///< Report of the present owner.
-    uint64_t reported_nanos = 0;     ///< 0: none yet.
+    control::ReportDatabase report;             ///< Report of the present owner.
+    uint64_t reported_nanos = 0;                ///< 0: none yet.
+    std::map<uint64_t, LogReader> log_readers;  ///< Keyed by their numbers.
 
     bool open() const { return alive && ready && !dropping; }
   };

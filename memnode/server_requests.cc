@@ -82,8 +82,17 @@ Status Server::ExecuteNow(ServerConnection* connection, control::Reply* reply) {
     case control::Request::kApplyImageUpdate:
       return ApplyImageUpdate(*connection, request.apply_image_update());
     case control::Request::kReportDatabase:
-      return databases_->Report(client, request.report_database(), clock_->NowNanos(),
-                                reply->mutable_directions());
+      NACRE_RETURN_IF_ERROR(databases_->Report(client, request.report_database(),
+                                               clock_->NowNanos(), reply->mutable_directions()));
+      databases_->ListLogReaders(request.report_database().database_id(), clock_->NowNanos(),
+                                 reply->mutable_log_readers());
+      return Status::OK();
+    case control::Request::kAcknowledgeLog:
+      NACRE_RETURN_IF_ERROR(
+          databases_->AcknowledgeLog(request.acknowledge_log(), clock_->NowNanos()));
+      databases_->ListLogReaders(request.acknowledge_log().database_id(), clock_->NowNanos(),
+                                 reply->mutable_log_readers());
+      return Status::OK();
     case control::Request::kSetDirections:
       return databases_->Direct(request.set_directions(), reply->mutable_directions());
     case control::Request::kListDatabases:

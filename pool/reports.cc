@@ -1,9 +1,20 @@
 #include "pool/reports.h"
 
+#include <chrono>
+
 #include "pool/connect/node_requests.h"
 #include "pool/databases.h"
 
 namespace nacre::pool {
+namespace {
+
+void AppendLogReaders(const control::Reply& reply, std::vector<LogReader>* log_readers) {
+  for (const control::LogReader& each : reply.log_readers()) {
+    log_readers->push_back(DecodeLogReader(each));
+  }
+}
+
+}  // namespace
 
 Status GetStats(PoolClient* client, NodeId node, NodeStats* stats, NodeRequests::Late late) {
   control::Request request;
@@ -15,7 +26,7 @@ Status GetStats(PoolClient* client, NodeId node, NodeStats* stats, NodeRequests:
 }
 
 Status ReportDatabase(PoolClient* client, NodeId node, const DatabaseReport& report,
-                      Directions* directions) {
+                      Directions* directions, std::vector<LogReader>* log_readers) {
   control::Request request;
   control::Reply reply;
   EncodeReport(report, request.mutable_report_database());
@@ -23,7 +34,43 @@ Status ReportDatabase(PoolClient* client, NodeId node, const DatabaseReport& rep
       report.database_id,
       client->requests()->Call(node, &request, &reply, NodeRequests::Late::kLeft)));
   DecodeDirections(reply.directions(), directions);
+  if (log_readers != nullptr) AppendLogReaders(reply, log_readers);
   return Status::OK();
+}
+
+std::vector<NodeId> LiveNodes(const PoolClient& client) {
+  std::vector<NodeId> nodes;
+  for (int i = 0; i < client.node_count(); ++i) {
+    if (client.alive(static_cast<NodeId>(i))) nodes.push_back(static_cast<NodeId>(i));
+  }
+  return nodes;
+}
+
+Status AcknowledgeLog(PoolClient* client, const std::vector<NodeId>& nodes, uint64_t database_id,
+                      uint64_t reader, uint64_t sequence, bool restorable,
+                      std::vector<LogReader>* log_readers) {
+  // One that does not answer is no reason to wait: others know, and it is asked again.
+  constexpr std::chrono::seconds kPatience{1};
+  Status failure = Status::Unavailable("no node of the pool is alive");
+  bool told = false;
+  for (const NodeRequests::Answer& answer : client->requests()->CallAll(
+           nodes,
+           [&](NodeId, control::Request* request) {
+             control::AcknowledgeLog* const body = request->mutable_acknowledge_log();
+             body->set_database_id(database_id);
+             body->set_reader(reader);
+             body->set_sequence(sequence);
+             body->set_restorable(restorable);
+           },
+           Deadline::After(client->clock(), kPatience), NodeRequests::Late::kLeft)) {
+    if (answer.status.ok()) {
+      told = true;
+      AppendLogReaders(answer.reply, log_readers);
+    } else {
+      failure = answer.status;
+    }
+  }
+  return told ? Status::OK() : failure;
 }
 
 Status SetDirections(PoolClient* client, NodeId node, const Directions& wanted,

@@ -17,10 +17,18 @@ namespace nacre::pool {
 Status GetStats(PoolClient* client, NodeId node, NodeStats* stats,
                 NodeRequests::Late late = NodeRequests::Late::kAwaited);
 
-/// Tells `node` how a database of this client is, and hears what is wanted of all databases.
-/// `NotSupported` by an earlier version.
+/// Tells `node` how a database of this client is, and hears what is wanted of all databases, and
+/// which readers its log has. `NotSupported` by an earlier version.
 Status ReportDatabase(PoolClient* client, NodeId node, const DatabaseReport& report,
-                      Directions* directions);
+                      Directions* directions, std::vector<LogReader>* log_readers = nullptr);
+/// The nodes that are alive.
+std::vector<NodeId> LiveNodes(const PoolClient& client);
+/// Tells nodes how far `reader` (0: it only asks) has come with a database's log, and hears of all
+/// its readers, as each node knows them. The failure of one of
+/// them, if none was told.
+Status AcknowledgeLog(PoolClient* client, const std::vector<NodeId>& nodes, uint64_t database_id,
+                      uint64_t reader, uint64_t sequence, bool restorable,
+                      std::vector<LogReader>* log_readers);
 /// The databases that `node` knows, and what is wanted of them.
 Status ListDatabases(PoolClient* client, NodeId node, std::vector<KnownDatabase>* databases,
                      Directions* directions);

@@ -1,7 +1,6 @@
 #include "db/commit/state_committer.h"
 
 #include <algorithm>
-#include <ranges>
 #include <utility>
 
 #include "db/manifest/state_record.h"
@@ -11,6 +10,7 @@
 #include "util/log.h"
 #include "util/named_point.h"
 #include "util/planted_bug.h"
+#include "util/uri.h"
 
 namespace nacre {
 
@@ -43,6 +43,8 @@ void StateCommitter::TakeOver(const std::map<uint64_t, LogSegment>& segments, Se
   for (const auto& [number, segment] : segments) {
     if (number == kStateRecordNumber) {
       state_record_ = segment;
+    } else if (segment.kept) {
+      kept_log_.Add(segment, last);
     } else {
       replayed_segments_.push_back(segment);
     }
@@ -216,60 +218,76 @@ void StateCommitter::ReleaseLog(LogWriter* log, SequenceNumber flushed) {
   // Without the mutex: the leader of the log may be waiting for a segment, which is committed.
   std::vector<LogSegment> unneeded = log->TakeUnneeded(flushed);
   MutexLock commit(&mutex);
-  for (LogSegment& segment : unneeded) Keep(std::move(segment));
+  for (LogSegment& segment : unneeded) kept_log_.Add(std::move(segment), flushed);
   if (flushed >= replayed_) {
     for (LogSegment& segment : std::exchange(replayed_segments_, {})) {
-      Keep(std::move(segment));
+      kept_log_.Add(std::move(segment), replayed_);
     }
   }
-  const uint64_t kept_most = context_.options.WAL_size_limit_MB << 20;
-  DropKept([&]() REQUIRES(mutex) { return kept_bytes_ <= kept_most; });
-  DropUnneeded();
+  Drop(kept_log_.TakeUnneeded(KeptLogLimits()));
+  RecordKeptLog();
 }
 
-void StateCommitter::Keep(LogSegment segment) {
-  kept_bytes_ += segment.copies.front().length;
-  kept_segments_.emplace(segment.number, std::move(segment));
+void StateCommitter::ReleaseKeptLog() {
+  MutexLock commit(&mutex);
+  Drop(kept_log_.TakeUnneeded(KeptLogLimits()));
+  RecordKeptLog();
 }
 
-template <typename Enough>
-void StateCommitter::DropKept(const Enough& enough) {
-  while (!kept_segments_.empty() && !enough()) {
-    auto oldest = kept_segments_.extract(kept_segments_.begin());
-    kept_bytes_ -= oldest.mapped().copies.front().length;
-    unneeded_segments_.push_back(std::move(oldest.mapped()));
-  }
+bool StateCommitter::GiveUpKeptLog() {
+  MutexLock commit(&mutex);
+  if (kept_log_.empty()) return false;
+  Log(context_.options.info_log, LogLevel::kWarn,
+      "{}: the pool is full: {} of the log that were kept for its readers are given up",
+      context_.name, FormatBytes(kept_log_.bytes()));
+  Drop(kept_log_.TakeUnneeded({}));
+  RecordKeptLog();
+  return true;
 }
 
-void StateCommitter::DropUnneeded() {
-  if (unneeded_segments_.empty()) return;
-  NACRE_POINT("log.segments-unneeded");
+uint64_t StateCommitter::kept_log_bytes() {
+  MutexLock commit(&mutex);
+  return kept_log_.bytes();
+}
+
+KeptLog::Limits StateCommitter::KeptLogLimits() const {
+  const uint64_t bytes = context_.options.WAL_size_limit_MB << 20;
+  const uint64_t readers_bytes = context_.options.max_archive_lag_MB << 20;
+  return {.bytes = bytes,
+          .readers_bytes = std::max(bytes, readers_bytes),
+          .needed = context_.log_readers.Needed()};
+}
+
+void StateCommitter::Drop(std::vector<LogSegment> segments) {
+  for (LogSegment& segment : segments) unneeded_segments_.push_back(std::move(segment));
+}
+
+void StateCommitter::RecordKeptLog() {
   ManifestEdit edit;
+  edit.segments_added = kept_log_.Unrecorded();
+  if (unneeded_segments_.empty() && edit.segments_added.empty()) return;
+  NACRE_POINT("log.segments-unneeded");
   if (Status status = CommitEdit(&edit); !status.ok()) {
     Log(context_.options.info_log, LogLevel::kWarn, "{}: {} segments of the log stay for now: {}",
         context_.name, unneeded_segments_.size(), status.ToString());
+    return;
   }
+  FreeReplicas(kept_log_.Recorded());
 }
 
 Status StateCommitter::DropLog(SequenceNumber last) {
   MutexLock commit(&mutex);
-  ManifestEdit edit;
-  std::vector<ExtentAddr> copies;
-  const std::vector<LogSegment> segments = manifest_->segments();
-  uint64_t kept_bytes = 0;
-  // The latest ones first.
-  for (const LogSegment& segment : std::views::reverse(segments)) {
-    if (segment.number == kStateRecordNumber) continue;
-    kept_bytes += segment.copies.front().length;
-    if (kept_bytes <= context_.options.WAL_size_limit_MB << 20) continue;
-    edit.segments_removed.push_back(segment.number);
-    copies.insert(copies.end(), segment.copies.begin(), segment.copies.end());
+  std::set<uint64_t> unneeded;
+  for (const LogSegment& segment : unneeded_segments_) unneeded.insert(segment.number);
+  for (LogSegment& segment : manifest_->segments()) {
+    if (segment.number == kStateRecordNumber || unneeded.contains(segment.number)) continue;
+    kept_log_.Add(std::move(segment), last);
   }
-  unneeded_segments_.clear();  // They are among these.
+  Drop(kept_log_.TakeUnneeded(KeptLogLimits()));
+  // What is left is not recorded as kept: the next owner learns from it where the log ends.
+  ManifestEdit edit;
   edit.last_sequence = last;
-  NACRE_RETURN_IF_ERROR(CommitEdit(&edit));
-  FreeReplicas(copies);
-  return Status::OK();
+  return CommitEdit(&edit);
 }
 
 void StateCommitter::FollowNodes(const std::function<bool(NodeId)>& leave) {
@@ -277,12 +295,8 @@ void StateCommitter::FollowNodes(const std::function<bool(NodeId)>& leave) {
   {
     MutexLock commit(&mutex);
     published = membership_published_;
-    const auto stays = [&] {
-      return std::ranges::none_of(kept_segments_,
-                                  [&](const auto& kept) { return HasCopyOn(kept.second, leave); });
-    };
-    DropKept(stays);
-    DropUnneeded();
+    Drop(kept_log_.LeaveNodes(leave));
+    RecordKeptLog();
     if (HasCopyOn(state_record_, leave)) {
       if (Status status = TryRecordState(); !status.ok()) {
         Log(context_.options.info_log, LogLevel::kWarn,

@@ -17,6 +17,7 @@
 #include "db/manifest/manifest_log.h"
 #include "db/manifest/manifest_slots.h"
 #include "db/manifest/manifest_state.h"
+#include "db/wal/kept_log.h"
 #include "db/wal/log_segments.h"
 #include "db/wal/log_space.h"
 #include "db/wal/log_writer.h"
@@ -78,6 +79,13 @@ class StateCommitter final : public LogSpace, private ManifestSpace {
   /// Gives back those segments of `log` of which all is in tables, with what is left of its
   /// predecessor. Null: there is no log.
   void ReleaseLog(LogWriter* log, SequenceNumber flushed) EXCLUDES(mutex, state_->mutex);
+  /// Gives back what was kept of the log for readers that have come further since.
+  void ReleaseKeptLog() EXCLUDES(mutex, state_->mutex);
+  /// Gives back all that is kept of the log for readers alone: the pool is full. False: there is
+  /// nothing.
+  bool GiveUpKeptLog() EXCLUDES(mutex, state_->mutex);
+  /// Bytes of the log, of one copy, that are kept for readers alone.
+  uint64_t kept_log_bytes() EXCLUDES(mutex);
   /// The same at the end of a database, for all segments: everything up to `last` is in tables.
   Status DropLog(SequenceNumber last) EXCLUDES(mutex, state_->mutex);
   /// Moves manifest and state record off the nodes that `leave` names, and has the root name the
@@ -96,12 +104,11 @@ class StateCommitter final : public LogSpace, private ManifestSpace {
   /// Whether the new tables of `change` can still be read: one may have waited for others while
   /// its nodes were lost, one after the other.
   Status CheckReadable(const VersionEdit& change) const;
-  /// All of the segment is in tables: DropKept decides when it goes.
-  void Keep(LogSegment segment) REQUIRES(mutex);
-  /// Has the next edit drop kept segments, the oldest first, until `enough()`.
-  template <typename Enough>
-  void DropKept(const Enough& enough) REQUIRES(mutex);
-  void DropUnneeded() REQUIRES(mutex) EXCLUDES(state_->mutex);
+  KeptLog::Limits KeptLogLimits() const;
+  /// Has the next edit drop these.
+  void Drop(std::vector<LogSegment> segments) REQUIRES(mutex);
+  /// Has the manifest say what is kept of the log and what is not.
+  void RecordKeptLog() REQUIRES(mutex) EXCLUDES(state_->mutex);
   Status TryRecordState() REQUIRES(mutex) EXCLUDES(state_->mutex);
 
   DatabaseContext& context_;
@@ -113,9 +120,7 @@ class StateCommitter final : public LogSpace, private ManifestSpace {
   /// Those nodes that the manifest names.
   std::set<NodeId> recorded_nodes_ GUARDED_BY(mutex);
   std::vector<LogSegment> unneeded_segments_ GUARDED_BY(mutex);  ///< The next edit drops them.
-  /// All of them is in tables, and the log's readers may still want them. Keyed by number.
-  std::map<uint64_t, LogSegment> kept_segments_ GUARDED_BY(mutex);
-  uint64_t kept_bytes_ GUARDED_BY(mutex) = 0;
+  KeptLog kept_log_ GUARDED_BY(mutex);
   std::vector<LogSegment> replayed_segments_ GUARDED_BY(mutex);  ///< The last owner's.
   SequenceNumber replayed_ GUARDED_BY(mutex) = 0;                ///< The last one in them.
   /// The last state record; without copies, if there is none.

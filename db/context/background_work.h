@@ -31,8 +31,8 @@ struct BackgroundWork {
   bool memtable_full = false;                     ///< No room for another generation yet.
   bool flush_running = false;
   int compactions_running = 0;
-  int manual_compactions = 0;      ///< Calls that compact what was asked for; one at a time.
-  int compactions_held = 0;        ///< Those for whom no automatic compaction is to begin.
+  int manual_compactions = 0;  ///< Calls that compact what was asked for; one at a time.
+  int compactions_held = 0;    ///< Those for whom no automatic compaction is to begin.
   /// Those of them that last for moments and need writes to end, which so must not wait for
   /// compactions.
   int copies = 0;

@@ -32,6 +32,7 @@ DatabaseContext::DatabaseContext(DB* db, const Options& given_options,
                    .tables = std::move(tables)}),
       next_table_id(first_table_id),
       tables_begun(client),
+      log_readers(clock),
       events(client->threads(), db, name, options.listeners) {}
 
 Status DatabaseContext::ExplainFailure(Status failure) {

@@ -10,6 +10,7 @@
 #include "db/context/copy_bytes.h"
 #include "db/context/db_counters.h"
 #include "db/context/executors.h"
+#include "db/context/log_readers.h"
 #include "db/context/node_refusals.h"
 #include "db/context/owner_events.h"
 #include "db/context/owner_lease.h"
@@ -98,6 +99,7 @@ struct DatabaseContext {
   std::atomic<uint64_t> next_table_id;
   TablesBegun tables_begun;
   CopyBytes copy_bytes;
+  LogReaders log_readers;
   Executors executors;
   NodeRefusals refusals;
   DBCounters counters;

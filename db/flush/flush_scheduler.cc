@@ -117,7 +117,9 @@ void FlushScheduler::Loop() {
     if (!status.ok() && state_->handing_over.load(std::memory_order_relaxed)) continue;
     status = context_.ExplainFailure(std::move(status));
     // A pool is full once nothing is left that could make room in it.
-    if (status.IsNoSpace() && (AwaitRoom(room) || EnterFullPool())) continue;
+    if (status.IsNoSpace() && (committer_->GiveUpKeptLog() || AwaitRoom(room) || EnterFullPool())) {
+      continue;
+    }
     {
       MutexLock lock(&state_->mutex);
       state_->work.flush_error = status;

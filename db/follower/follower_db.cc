@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "db/family/family_check.h"
+#include "db/family/hidden_family.h"
 #include "db/follower/log_updates.h"
 #include "db/options/pool_of_options.h"
 #include "db/read/view_reads.h"
@@ -302,6 +303,7 @@ void FollowerDB::GetLiveTablesMetaData(std::vector<LiveTableMetaData>* tables) {
   const std::shared_ptr<const FollowerView> view = CurrentView();
   // Which there are does not change while it is open.
   for (const auto& [id, family] : state_.families()) {
+    if (family->name() == kPreparedFamilyName) continue;
     AppendTables(MetaDataOf(family->name(), *view->Of(id)->version, *client_), tables);
   }
 }

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "db/family/family_check.h"
+#include "db/family/hidden_family.h"
 #include "db/manifest/state_record.h"
 #include "db/wal/log_seal.h"
 #include "pool/wire/database_report.h"
@@ -36,8 +37,15 @@ Status FollowerState::Open(const std::vector<ColumnFamilyDescriptor>& descriptor
   NACRE_RETURN_IF_ERROR(CheckNamedFamiliesOf(state, descriptors, /*may_miss=*/false));
   const auto open = [&](uint32_t id, const std::string& name, uint32_t num_levels) {
     const ColumnFamilyDescriptor* descriptor = FindDescriptor(descriptors, name);
-    if (descriptor == nullptr) return;
-    auto family = std::make_shared<ColumnFamily>(id, name, descriptor->options, num_levels, log);
+    ColumnFamilyOptions options;
+    if (descriptor != nullptr) {
+      options = descriptor->options;
+    } else if (name == kPreparedFamilyName) {
+      options = HiddenFamilyOptions(families_.at(kDefaultFamily)->options(), num_levels);
+    } else {
+      return;
+    }
+    auto family = std::make_shared<ColumnFamily>(id, name, options, num_levels, log);
     const int levels = std::max(static_cast<int>(num_levels), 2);
     versions_[id] = std::make_shared<Version>(&family->comparator(), levels);
     families_[id] = std::move(family);
@@ -201,13 +209,15 @@ Status FollowerState::TakeManifest(bool replaced) {
   // owner has in its log stays right, also what it is still to write once more.
   if (replaced && (another || state.last_sequence < covered_)) ForgetLog();
   std::map<uint64_t, LogSegment> segments;
+  has_log_ = false;
   for (const auto& [number, segment] : state.segments) {
     if (number == kStateRecordNumber || segment.copies.empty()) continue;
+    has_log_ = true;
+    if (segment.kept && observer_ == nullptr) continue;
     LogSegment& here = segments[number];
     here.number = number;
     for (const ExtentAddr& copy : segment.copies) here.copies.push_back(Here(copy));
   }
-  has_log_ = !segments.empty();
   if (another) log_->OwnerLeaves();
   log_->SetSegments(std::move(segments));
   if (another) log_->OwnerChanged();

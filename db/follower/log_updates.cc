@@ -3,8 +3,10 @@
 #include <algorithm>
 #include <deque>
 #include <utility>
+#include <vector>
 
 #include "db/follower/follower_state.h"
+#include "pool/reports.h"
 #include "table/format/write_batch_format.h"
 #include "util/coding.h"
 #include "util/exceptions.h"
@@ -42,6 +44,19 @@ class LogUpdates final : public TransactionLogIterator, private FollowerState::L
             .write_batch = std::make_unique<WriteBatch>(std::move(batch.bytes))};
   }
   uint64_t LatestSequence() const override { return shown_; }
+
+  Status Acknowledge(uint64_t reader, uint64_t sequence, bool restorable) override {
+    if (reader == 0) return Status::InvalidArgument("Acknowledge: the reader's number is 0");
+    // The owner asks all nodes: that a few know it outlasts the loss of most of these.
+    constexpr size_t kNodesTold = 8;
+    std::vector<NodeId> nodes = pool::LiveNodes(*pool_->client());
+    if (nodes.size() > kNodesTold) nodes.resize(kNodesTold);
+    std::vector<pool::LogReader> others;
+    return CatchAll([&] {
+      return pool::AcknowledgeLog(pool_->client(), nodes, state_.database_id(), reader, sequence,
+                                  restorable, &others);
+    });
+  }
 
  private:
   struct Batch {

@@ -27,6 +27,8 @@ constexpr uint32_t kOffsetBits = 48;
 constexpr uint64_t kMaxOffset = (uint64_t{1} << kOffsetBits) - 1;
 /// More than redundancy allows; a longer list is malformed.
 constexpr uint32_t kMaxSegmentCopies = 255;
+/// With the number of copies: the segment is kept.
+constexpr uint32_t kSegmentKept = kMaxSegmentCopies + 1;
 
 void PutField(Field field, std::string* dst) { dst->push_back(static_cast<char>(field)); }
 
@@ -111,7 +113,8 @@ Status DecodeLevelAndTable(Slice* input, uint32_t* level, TableMeta* meta) {
 
 void EncodeLogSegment(const LogSegment& segment, std::string* dst) {
   PutVarint64(dst, segment.number);
-  PutVarint32(dst, static_cast<uint32_t>(segment.copies.size()));
+  const uint32_t kept = segment.kept ? kSegmentKept : 0;
+  PutVarint32(dst, kept | static_cast<uint32_t>(segment.copies.size()));
   for (const ExtentAddr& copy : segment.copies) {
     PutFixed64(dst, uint64_t{copy.start.node} << kOffsetBits | copy.start.offset);
     PutVarint64(dst, copy.length);
@@ -121,9 +124,11 @@ void EncodeLogSegment(const LogSegment& segment, std::string* dst) {
 Status DecodeLogSegment(Slice* input, LogSegment* segment) {
   uint32_t copies = 0;
   if (!GetVarint64(input, &segment->number) || !GetVarint32(input, &copies) ||
-      copies > kMaxSegmentCopies) {
+      copies > (kSegmentKept | kMaxSegmentCopies)) {
     return Malformed("segment");
   }
+  segment->kept = (copies & kSegmentKept) != 0;
+  copies &= kMaxSegmentCopies;
   segment->copies.resize(copies);
   for (ExtentAddr& copy : segment->copies) {
     uint64_t packed = 0;

@@ -51,8 +51,8 @@ Status DecodeManifestEdit(const Slice& bytes, ManifestEdit* edit);
 /// Appends a varint32 level and the meta.
 void EncodeLevelAndTable(uint32_t level, const TableMeta& meta, std::string* dst);
 Status DecodeLevelAndTable(Slice* input, uint32_t* level, TableMeta* meta);
-/// Appends varint64 number, varint32 copies; for each, fixed64 node << 48 | offset, varint64
-/// length.
+/// Appends varint64 number, varint32 number of copies, plus 256 if it is kept; for each copy,
+/// fixed64 node << 48 | offset, varint64 length.
 void EncodeLogSegment(const LogSegment& segment, std::string* dst);
 Status DecodeLogSegment(Slice* input, LogSegment* segment);
 

@@ -60,12 +60,13 @@ std::string TableJson(uint32_t level, const TableMeta& table) {
 }
 
 std::string SegmentText(const LogSegment& segment) {
-  return fmt::format("segment {} at {}", segment.number, Join(segment.copies, " ", ExtentText));
+  return fmt::format("segment {}{} at {}", segment.number, segment.kept ? ", kept," : "",
+                     Join(segment.copies, " ", ExtentText));
 }
 
 std::string SegmentJson(const LogSegment& segment) {
-  return fmt::format(R"({{"number": {}, "copies": [{}]}})", segment.number,
-                     Join(segment.copies, ", ", ExtentJson));
+  return fmt::format(R"({{"number": {}, "kept": {}, "copies": [{}]}})", segment.number,
+                     segment.kept, Join(segment.copies, ", ", ExtentJson));
 }
 
 std::string FamilyText(uint32_t id, const FamilyRecord& family) {

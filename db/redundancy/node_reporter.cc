@@ -7,13 +7,6 @@
 
 namespace nacre {
 
-NodeReporter::NodeReporter(pool::PoolClient* client,
-                           std::function<pool::DatabaseReport()> make_report,
-                           std::function<void()> directions_changed)
-    : client_(client),
-      make_report_(std::move(make_report)),
-      directions_changed_(std::move(directions_changed)) {}
-
 void NodeReporter::Start() {
   task_.Start(client_->PeriodicOn(&pool::Background::looks), "nacre-report", kPeriod,
               PeriodicTask::Begin::kWithWork, [this] { ReportOnce(); });
@@ -32,24 +25,26 @@ bool NodeReporter::draining(NodeId node) const {
 }
 
 void NodeReporter::ReportOnce() {
-  const pool::DatabaseReport report = make_report_();
+  const pool::DatabaseReport report = calls_.make_report();
   pool::Directions latest = directions();
   const uint64_t known = latest.version;
+  std::vector<pool::LogReader> readers;
   for (int i = 0; i < client_->node_count(); ++i) {
     if (task_.stopping()) return;
     const auto node = static_cast<NodeId>(i);
     if (!client_->alive(node)) continue;
     pool::Directions told;
     // A node of an earlier version does not understand, one that died is the monitor's business.
-    if (!pool::ReportDatabase(client_, node, report, &told).ok()) continue;
+    if (!pool::ReportDatabase(client_, node, report, &told, &readers).ok()) continue;
     if (told.version > latest.version) latest = std::move(told);
   }
+  calls_.heard_of_readers(readers);
   if (latest.version == known) return;
   {
     MutexLock lock(&mutex_);
     directions_ = std::move(latest);
   }
-  directions_changed_();
+  calls_.directions_changed();
 }
 
 }  // namespace nacre

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <functional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "pool/pool_client.h"
@@ -14,17 +15,22 @@
 
 namespace nacre {
 
-/// Tells the nodes once a second how a database is, and hears from them the operators' directions.
+/// Tells the nodes once a second how a database is, and hears from them the operators' directions,
+/// and which readers its log has.
 /// One small request to each node that is alive, by a thread of its own; a node that does not
 /// answer costs that thread its timeout, and delays no other.
 ///
 /// Thread safety: all methods may be called from many threads at once, Stop by one.
 class NodeReporter {
  public:
-  /// `make_report` is called by the reporter's thread for each round; `directions_changed` by it
-  /// after directions() has become another. `client` is not owned.
-  NodeReporter(pool::PoolClient* client, std::function<pool::DatabaseReport()> make_report,
-               std::function<void()> directions_changed);
+  struct Calls {
+    std::function<pool::DatabaseReport()> make_report;  ///< For each round.
+    std::function<void()> directions_changed;           ///< After directions() became another.
+    /// After each round: the readers of the log that nodes have told of, some several times.
+    std::function<void(const std::vector<pool::LogReader>&)> heard_of_readers;
+  };
+  /// The reporter's thread makes the calls. `client` is not owned.
+  NodeReporter(pool::PoolClient* client, Calls calls) : client_(client), calls_(std::move(calls)) {}
   /// As Stop.
   ~NodeReporter() = default;
   NodeReporter(const NodeReporter&) = delete;
@@ -45,8 +51,7 @@ class NodeReporter {
   void ReportOnce() EXCLUDES(mutex_);
 
   pool::PoolClient* const client_;
-  const std::function<pool::DatabaseReport()> make_report_;
-  const std::function<void()> directions_changed_;
+  const Calls calls_;
   mutable Mutex mutex_;
   pool::Directions directions_ GUARDED_BY(mutex_);
   PeriodicTask task_;

@@ -32,8 +32,14 @@ RedundancyKeeper::RedundancyKeeper(Database database)
                           .log = database_.log,
                           .flush_log = database_.flush_log,
                           .release_log = [this] { ReleaseLog(); }}),
-      reporter_(
-          context_.client, [this] { return MakeReport(); }, [this] { keeper_.Wake(); }),
+      reporter_(context_.client, {.make_report = [this] { return MakeReport(); },
+                                  .directions_changed = [this] { keeper_.Wake(); },
+                                  .heard_of_readers =
+                                      [this](const std::vector<pool::LogReader>& readers) {
+                                        context_.log_readers.Heard(readers);
+                                        context_.log_readers.HeardAll();
+                                        database_.committer->ReleaseKeptLog();
+                                      }}),
       keeper_({.clock = context_.clock,
                .where = context_.client->PeriodicOn(&pool::Background::looks),
                .look = [this] { return LookAtNodes(); },

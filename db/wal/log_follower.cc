@@ -121,14 +121,17 @@ Status LogFollower::ReadOn(Look look, const Visitor& visit, Seen* seen) {
     doubt_.stands = false;
     return Status::OK();
   }
+  const uint64_t least = at_.end != 0 ? kUsualWindow : kFirstWindow;
   const uint64_t window =
-      std::min(std::max(at_.window, kFirstWindow), length - std::min(at_.offset, length));
+      std::min(std::max(at_.window, least), length - std::min(at_.offset, length));
 
   // The end of the records is read before the header on each node, since reads of a node take place
   // in the order in which they were posted.
+  const bool one = at_.end != 0 && !at_.all_replicas;
   std::vector<pool::PointRead> reads;
   for (const ExtentAddr& copy : segment.copies) {
     if (!Readable(copy)) continue;
+    if (one && !reads.empty()) break;
     pool::PointRead& tail = reads.emplace_back();
     tail.from = copy.start;
     if (window > 0) tail.from.offset = copy.start.offset + at_.offset;
@@ -171,6 +174,11 @@ Status LogFollower::ReadOn(Look look, const Visitor& visit, Seen* seen) {
                .ok() &&
            !header.sealed && !header.announced;
   }
+  if (windows.empty() && one) {
+    at_.all_replicas = true;
+    *seen = Seen::kMore;
+    return Status::OK();
+  }
   if (windows.empty()) {
     return Status::Unavailable(fmt::format("log segment {}: no copy of it can be read ({}): {}",
                                            at_.number, LogSegmentNodes(client_, segment),
@@ -189,6 +197,11 @@ Status LogFollower::ReadOn(Look look, const Visitor& visit, Seen* seen) {
   at_.window = doubt_.stands ? window : 0;
   if (at_.end != 0) {
     if (at_.offset == at_.end) return Status::OK();
+    if (one) {
+      at_.all_replicas = true;
+      *seen = Seen::kMore;
+      return Status::OK();
+    }
     std::string missing = fmt::format("log segment {} on {}: no copy has the record at {}",
                                       at_.number, LogSegmentNodes(client_, segment), at_.offset);
     if (windows.size() == segment.copies.size()) return Status::Corruption(missing);
@@ -318,14 +331,18 @@ Status LogFollower::FindNext(Look look, const CompleteThrough& complete_through,
     *next = Next::kForeign;
     return Status::OK();
   }
-  return Enter(number, header, complete_through);
+  // For one that is far behind, the end is known from the beginning.
+  const auto following = std::next(heads_.used.begin());
+  const bool ended = following != heads_.used.end() && following->second.previous_number == number;
+  return Enter(number, header, ended ? following->second.previous_bytes : 0, complete_through);
 }
 
-Status LogFollower::Enter(uint64_t number, const LogSegmentHeader& header,
+Status LogFollower::Enter(uint64_t number, const LogSegmentHeader& header, uint64_t end,
                           const CompleteThrough& complete_through) {
   at_ = Position();
   at_.number = number;
   at_.offset = kLogHeaderBytes;
+  at_.end = end;
   heads_ = Heads();
   return complete_through(header.complete_through);
 }

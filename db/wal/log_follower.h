@@ -106,6 +106,8 @@ class LogFollower {
     uint64_t offset = 0;  ///< Offset of the next record.
     uint64_t end = 0;     ///< End of the records, if the successor has told; else 0.
     uint64_t window = 0;  ///< Bytes to read next.
+    /// Where the end is known one replica will do, unless it turned out to lack something.
+    bool all_replicas = false;
   };
   /// What is known of the open segment after its end was read.
   enum class Seen : uint8_t {
@@ -144,7 +146,8 @@ class LogFollower {
   /// Enters the first segment of heads_ in use, or learns from it where the one that is read ends.
   /// All of them have to be readable for kHeads.
   Status FindNext(Look look, const CompleteThrough& complete_through, Next* next);
-  Status Enter(uint64_t number, const LogSegmentHeader& header,
+  /// `end`: see Position.
+  Status Enter(uint64_t number, const LogSegmentHeader& header, uint64_t end,
                const CompleteThrough& complete_through);
   bool Readable(const ExtentAddr& copy) const;
 

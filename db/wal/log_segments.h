@@ -17,6 +17,8 @@ inline constexpr uint64_t kLogRingBytes = 256 << 10;
 struct LogSegment {
   uint64_t number = 0;             ///< Counted from 1, in the order of the log.
   std::vector<ExtentAddr> copies;  ///< They have equal lengths.
+  /// All in it is in tables: it is there only for those that read the log from long ago.
+  bool kept = false;
 
   bool operator==(const LogSegment&) const = default;
 };

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <map>
 #include <memory>
@@ -339,6 +340,14 @@ class DB {
   virtual Status GetUpdatesSince(uint64_t /*sequence*/,
                                  std::unique_ptr<TransactionLogIterator>* /*updates*/) {
     return Status::NotSupported("GetUpdatesSince: it is no database with one log");
+  }
+
+  /// Returns when an archive (nacre/archive.h) has all up to `sequence`, on its disk and with a
+  /// base that leads there. For owners. `TimedOut` saying how far the archives are, `Unavailable`
+  /// if no archive has been heard of, `NotSupported` if the database has no log, and for a
+  /// keyspace.
+  virtual Status WaitForArchive(uint64_t /*sequence*/, std::chrono::milliseconds /*timeout*/) {
+    return Status::NotSupported("WaitForArchive: it is no database with one log");
   }
 
   // ---- What there is --------------------------------------------------------------------------

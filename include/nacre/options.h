@@ -115,9 +115,13 @@ struct DBOptions {
   /// since is lost with this process.
   bool manual_wal_flush = false;
   /// Keeps so many MiB of the log on the nodes after all in them is in tables, for those that read
-  /// it from there (`DB::GetUpdatesSince`) and may be late. It takes that room m + 1 times, and the
-  /// next owner reads it. Segments on nodes that are drained go nevertheless.
+  /// it from there (`DB::GetUpdatesSince`) and may be late. It takes that room m + 1 times; the
+  /// next owner keeps it, and does not read it.
   uint64_t WAL_size_limit_MB = 0;
+  /// As `WAL_size_limit_MB`, but only what archives that follow the database (nacre/archive.h) have
+  /// not got yet, and no longer than ten minutes after one was last heard of. An archive that is
+  /// further behind has a gap, and makes a new base.
+  uint64_t max_archive_lag_MB = 256;
   /// What to do with a log that is damaged in all its copies.
   WALRecoveryMode wal_recovery_mode = WALRecoveryMode::kPointInTimeRecovery;
   /// The manifest's changes are brought into its image on the nodes after so long or so many of

@@ -28,7 +28,8 @@ struct BatchResult {
 ///
 /// Sequences that are left out are in no part of the log that there is: they were written without
 /// it (`WriteOptions::disable_wal`), or its memory was given back before it was read, once all was
-/// in tables. `Options::WAL_size_limit_MB` has some of it stay longer.
+/// in tables. `Options::WAL_size_limit_MB` has some of it stay longer, and
+/// `Options::max_archive_lag_MB` what a reader has not acknowledged yet.
 ///
 /// Thread safety: none. It may outlive the DB it came from.
 class TransactionLogIterator {
@@ -48,6 +49,14 @@ class TransactionLogIterator {
   /// All that was acknowledged up to here has been seen once Valid is false: what is missing below
   /// is in no log.
   virtual uint64_t LatestSequence() const = 0;
+
+  /// Tells the memory nodes, and by them the owner, how far the reader `reader` has come: a number
+  /// other than 0 that it chooses, and keeps when it starts anew. The log behind `sequence` is kept
+  /// for it, up to a bound (`Options::max_archive_lag_MB`), until it has not been heard of for ten
+  /// minutes. `restorable`: all up to `sequence` can be had from the reader for good, so that
+  /// `DB::WaitForArchive` need not wait for it any more. Costs a round trip to up to eight nodes.
+  /// `Unavailable` if none of them could be told.
+  virtual Status Acknowledge(uint64_t reader, uint64_t sequence, bool restorable) = 0;
 };
 
 }  // namespace nacre

@@ -71,6 +71,13 @@ void DecodeDirections(const control::Directions& message, Directions* directions
                                  message.added_addresses().end()};
 }
 
+LogReader DecodeLogReader(const control::LogReader& message) {
+  return {.reader = message.reader(),
+          .sequence = message.sequence(),
+          .restorable = message.restorable(),
+          .age_nanos = message.age_nanos()};
+}
+
 void DecodeKnownDatabase(const control::KnownDatabase& message, KnownDatabase* database) {
   database->name = message.name();
   database->database_id = message.database_id();
@@ -79,6 +86,10 @@ void DecodeKnownDatabase(const control::KnownDatabase& message, KnownDatabase* d
   database->reported = message.has_report();
   database->report_age_nanos = message.report_age_nanos();
   DecodeReport(message.report(), &database->report);
+  database->log_readers.clear();
+  for (const control::LogReader& reader : message.log_readers()) {
+    database->log_readers.push_back(DecodeLogReader(reader));
+  }
 }
 
 }  // namespace nacre::pool

@@ -49,6 +49,17 @@ struct Directions {
   bool operator==(const Directions&) const = default;
 };
 
+/// A reader of a database's log that wants it to be kept from `sequence` on, such as an archive.
+struct LogReader {
+  uint64_t reader = 0;  ///< Chosen by it.
+  uint64_t sequence = 0;
+  uint64_t restorable = 0;  ///< All up to here can be had from it; 0: nothing.
+  uint64_t age_nanos = 0;   ///< Since it was last heard of.
+};
+
+/// A node forgets a reader that has not been heard of for so long.
+inline constexpr uint64_t kLogReaderForgottenNanos = 600'000'000'000;
+
 /// What a node knows of a database.
 struct KnownDatabase {
   std::string name;
@@ -58,12 +69,14 @@ struct KnownDatabase {
   bool reported = false;      ///< Otherwise there is no report, or its owner is gone.
   uint64_t report_age_nanos = 0;
   DatabaseReport report;
+  std::vector<LogReader> log_readers;
 };
 
 void EncodeReport(const DatabaseReport& report, control::ReportDatabase* message);
 void DecodeReport(const control::ReportDatabase& message, DatabaseReport* report);
 void EncodeDirections(const Directions& directions, control::Directions* message);
 void DecodeDirections(const control::Directions& message, Directions* directions);
+LogReader DecodeLogReader(const control::LogReader& message);
 void DecodeKnownDatabase(const control::KnownDatabase& message, KnownDatabase* database);
 
 }  // namespace nacre::pool

@@ -14,6 +14,7 @@ class Extent;
 class Flush;
 class JobHeader;
 class KnownDatabase;
+class LogReader;
 class Placement;
 class Rebuild;
 class RebuildOutcome;

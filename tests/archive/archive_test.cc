@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "nacre/db.h"
+#include "nacre/utilities/transaction_db.h"
 #include "tests/support/process/memnode_process.h"
 #include "tests/support/seed.h"
 #include "tests/support/status_assert.h"
@@ -50,7 +51,7 @@ class ArchiveTest : public testing::Test {
     Options options = SmallTableOptions(pool_);
     options.redundancy = "rep(2)";
     options.write_buffer_size = 256 << 10;
-    options.WAL_size_limit_MB = keep_log_;
+    options.max_archive_lag_MB = archive_lag_;
     return options;
   }
   void OpenArchiver(const ArchiveOptions& archive = {}) {
@@ -58,6 +59,11 @@ class ArchiveTest : public testing::Test {
     Options reading = OwnerOptions();
     reading.pool = archive_pool_;
     ASSERT_TRUE(IsOk(Archiver::Open(reading, "db", dir(), archive, &archiver_)));
+    // From here on the owner keeps the log for it.
+    ASSERT_TRUE(Eventually([&] {
+      uint64_t readers = 0;
+      return db_->GetIntProperty("nacre.log.readers", &readers) && readers > 0;
+    }));
   }
   std::string dir() const { return folder_.File("archive"); }
 
@@ -88,7 +94,8 @@ class ArchiveTest : public testing::Test {
   static std::string Key(uint64_t i) { return "key" + std::to_string(i); }
 
   void AwaitArchive() {
-    ASSERT_TRUE(IsOk(archiver_->WaitForArchive(db_->GetLatestSequenceNumber(), kPatience)));
+    ASSERT_TRUE(IsOk(db_->WaitForArchive(db_->GetLatestSequenceNumber(), kPatience)));
+    EXPECT_TRUE(IsOk(archiver_->WaitForArchive(db_->GetLatestSequenceNumber(), milliseconds(0))));
   }
   void AwaitBase(uint64_t count = 1) {
     ASSERT_TRUE(Eventually([&] { return archiver_->GetStatus().bases >= count; }))
@@ -124,7 +131,7 @@ class ArchiveTest : public testing::Test {
   }
 
   const TempFolder folder_;
-  uint64_t keep_log_ = 16;
+  uint64_t archive_lag_ = 16;
   std::unique_ptr<MemnodeProcesses> nodes_;
   std::shared_ptr<pool::PoolImpl> pool_;
   std::shared_ptr<pool::PoolImpl> archive_pool_;
@@ -223,7 +230,7 @@ TEST_F(ArchiveTest, GoesOnWhereItWas) {
 }
 
 TEST_F(ArchiveTest, AGapIsNamedAndANewBaseMade) {
-  keep_log_ = 0;
+  archive_lag_ = 0;
   ASSERT_TRUE(IsOk(db_->Close()));
   ASSERT_TRUE(IsOk(DB::Open(OwnerOptions(), "db", &db_)));
   ASSERT_NO_FATAL_FAILURE(OpenArchiver());
@@ -337,6 +344,45 @@ TEST_F(ArchiveTest, AFamilyThatIsMadeLaterGetsABase) {
   }
   for (ColumnFamilyHandle* const handle : handles) {
     ASSERT_TRUE(IsOk(db->DestroyColumnFamilyHandle(handle)));
+  }
+}
+
+TEST_F(ArchiveTest, PreparedTransactionsAreInIt) {
+  ASSERT_TRUE(IsOk(db_->Close()));
+  db_.reset();
+  std::unique_ptr<TransactionDB> locking;
+  ASSERT_TRUE(IsOk(TransactionDB::Open(OwnerOptions(), {}, "db", &locking)));
+  const auto prepare = [&](const std::string& name) {
+    const std::unique_ptr<Transaction> transaction = locking->BeginTransaction({});
+    ASSERT_TRUE(IsOk(transaction->SetName(name)));
+    ASSERT_TRUE(IsOk(transaction->Put(name, "prepared")));
+    ASSERT_TRUE(IsOk(transaction->Prepare()));
+  };
+  // The first one is in a base, the others in the log behind it.
+  ASSERT_NO_FATAL_FAILURE(prepare("first"));
+  ASSERT_TRUE(IsOk(locking->Flush({})));
+  archive_pool_ = ConnectTestPool(nodes_->pool_uri());
+  Options reading = OwnerOptions();
+  reading.pool = archive_pool_;
+  ASSERT_TRUE(IsOk(Archiver::Open(reading, "db", dir(), {}, &archiver_)));
+  ASSERT_NO_FATAL_FAILURE(AwaitBase());
+  ASSERT_NO_FATAL_FAILURE(prepare("second"));
+  // The archive cannot tell that the family is the database's own.
+  ASSERT_NO_FATAL_FAILURE(AwaitBase(2));
+  ASSERT_NO_FATAL_FAILURE(prepare("third"));
+  ASSERT_TRUE(IsOk(locking->WaitForArchive(locking->GetLatestSequenceNumber(), kPatience)));
+  EXPECT_EQ(archiver_->GetStatus().bases, 2u) << "by then it knows it";
+  locking.reset();
+  ASSERT_NO_FATAL_FAILURE(LoseAll());
+  ASSERT_TRUE(IsOk(Restore()));
+  ASSERT_TRUE(IsOk(TransactionDB::Open(OwnerOptions(), {}, "restored", &locking)));
+  for (const std::string name : {"first", "second", "third"}) {
+    Transaction* const transaction = locking->GetTransactionByName(name);
+    ASSERT_NE(transaction, nullptr) << name;
+    ASSERT_TRUE(IsOk(transaction->Commit()));
+    std::string value;
+    ASSERT_TRUE(IsOk(locking->Get({}, name, &value)));
+    EXPECT_EQ(value, "prepared");
   }
 }
 

@@ -119,5 +119,50 @@ TEST_F(DatabaseReportTest, TheLatestDirectionsHold) {
       IsFailure(pool::SetDirections(client_, 0, other, &now), Status::Code::kInvalidArgument));
 }
 
+TEST_F(DatabaseReportTest, ReadersOfTheLogAreToldOfToTheOwner) {
+  const auto acknowledge = [&](const std::vector<NodeId>& nodes, uint64_t reader, uint64_t sequence,
+                               bool restorable, std::vector<LogReader>* readers) {
+    readers->clear();
+    return pool::AcknowledgeLog(client_, nodes, database_id_, reader, sequence, restorable,
+                                readers);
+  };
+  std::vector<LogReader> readers;
+  ASSERT_TRUE(IsOk(acknowledge({0, 1}, 7, 100, /*restorable=*/false, &readers)));
+  ASSERT_EQ(readers.size(), 2u) << "each node tells of one";
+  EXPECT_EQ(readers[0].reader, 7u);
+  EXPECT_EQ(readers[0].sequence, 100u);
+  EXPECT_EQ(readers[0].restorable, 0u);
+  ASSERT_TRUE(IsOk(acknowledge({1}, 7, 120, /*restorable=*/true, &readers)));
+  // One that comes late takes nothing back.
+  ASSERT_TRUE(IsOk(acknowledge({1}, 7, 110, /*restorable=*/true, &readers)));
+  ASSERT_TRUE(IsOk(acknowledge({1}, 3, 50, /*restorable=*/false, &readers)));
+  Directions directions;
+  readers.clear();
+  ASSERT_TRUE(IsOk(pool::ReportDatabase(client_, 1, SomeReport(), &directions, &readers)));
+  ASSERT_EQ(readers.size(), 2u);
+  EXPECT_EQ(readers[0].reader, 3u);
+  EXPECT_EQ(readers[1].sequence, 120u);
+  EXPECT_EQ(readers[1].restorable, 120u);
+  // Reader 0 is none: who asks so is told of the others.
+  ASSERT_TRUE(IsOk(acknowledge({0}, 0, 1000, /*restorable=*/true, &readers)));
+  ASSERT_EQ(readers.size(), 1u);
+  EXPECT_EQ(readers[0].sequence, 100u);
+  std::vector<KnownDatabase> known;
+  ASSERT_TRUE(IsOk(pool::ListDatabases(client_, 1, &known, &directions)));
+  EXPECT_EQ(known[0].log_readers.size(), 2u);
+
+  readers.clear();
+  EXPECT_TRUE(IsFailure(pool::AcknowledgeLog(client_, {0}, database_id_ + 1, 7, 1, false, &readers),
+                        Status::Code::kNotFound));
+  EXPECT_TRUE(IsFailure(pool::AcknowledgeLog(client_, {}, database_id_, 7, 1, false, &readers),
+                        Status::Code::kUnavailable));
+  Status status;
+  for (uint64_t reader = 1; status.ok() && reader < 1000; ++reader) {
+    status = acknowledge({0}, reader, 1, false, &readers);
+  }
+  EXPECT_TRUE(status.IsBusy()) << status.ToString();
+  EXPECT_TRUE(IsOk(acknowledge({0}, 7, 200, false, &readers))) << "it was there before";
+}
+
 }  // namespace
 }  // namespace nacre::pool

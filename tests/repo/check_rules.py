@@ -102,7 +102,7 @@ MAX_COLUMNS = 100
 MAX_PROSE_COLUMNS = 120
 # A class with more methods is several owners; those that mirror RocksDB's API have what that has.
 MAX_METHODS = 60
-MORE_METHODS = {"DB": 91, "NacreRocksdb": 75, "ShardedDBImpl": 80,
+MORE_METHODS = {"DB": 92, "NacreRocksdb": 75, "ShardedDBImpl": 80,
                 "Transaction": 63}
 # So is one with more private fields, whose names end with "_". Structs of options and of figures
 # have public ones, as many as there are options.

@@ -52,6 +52,9 @@ struct Written {
   std::vector<uint64_t> taken{};  ///< Numbers, in the order in which they came.
   uint64_t next_sequence = 0;     ///< 0: none has come.
   uint64_t whole_from = 1;        ///< Nothing is left out from this number on.
+  /// The owner keeps the log for the reader, and else only what is not in tables.
+  bool acknowledges = false;
+  bool heard = false;  ///< The owner knows of the reader.
   bool stop = false;
 };
 
@@ -60,14 +63,21 @@ void WriteOn(Case* c, ProcessId owner, Written* written) {
     auto* const db = new std::unique_ptr<DB>;  // Ends with its process.
     Options options = c->DatabaseOptions();
     options.take_over = true;
-    options.WAL_size_limit_MB = 64;
+    options.WAL_size_limit_MB = written->acknowledges ? 0 : 64;
+    options.max_archive_lag_MB = written->acknowledges ? 64 : 0;
     while (!DB::Open(options, "db", db).ok()) Clock::System()->SleepFor(milliseconds(20));
     for (;;) {
       const uint64_t n = ++written->begun;
       const Status status = (*db)->Put({}, KeyOf(n), ValueOf(n));
       if (status.ok()) written->acknowledged.insert(n);
       if (!status.ok() || written->stop) return;
-      if (n % 50 == 0) (*db)->Flush({}).IgnoreError();
+      uint64_t readers = 0;
+      if ((*db)->GetIntProperty("nacre.log.readers", &readers) && readers > 0) {
+        written->heard = true;
+      }
+      if (n % 50 == 0 && (written->heard || !written->acknowledges)) {
+        (*db)->Flush({}).IgnoreError();
+      }
       if (n % 5 == 0) Clock::System()->SleepFor(milliseconds(3));
     }
   });
@@ -81,11 +91,19 @@ void ReadOn(Case* c, ProcessId reader, Written* written, bool may_miss) {
     const auto again = [] { Clock::System()->SleepFor(milliseconds(20)); };
     while (!DB::OpenAsSecondary(c->DatabaseOptions(), "db", db).ok()) again();
     while (!(*db)->GetUpdatesSince(1, updates).ok()) again();
+    const auto acknowledge = [&] {
+      const uint64_t next = std::max<uint64_t>(written->next_sequence, 1);
+      return (*updates)->Acknowledge(/*reader=*/1, next - 1, /*restorable=*/true);
+    };
+    while (written->acknowledges && !acknowledge().ok()) again();
     for (;; (*updates)->Next()) {
       if (!(*updates)->Valid()) {
         Clock::System()->SleepFor(milliseconds(1));
+        if (written->acknowledges) acknowledge().IgnoreError();
         continue;
       }
+      // It is late now and then: what it has not got by then is in tables.
+      if (written->taken.size() % 100 == 99) Clock::System()->SleepFor(milliseconds(300));
       const BatchResult batch = (*updates)->GetBatch();
       NumberOf number;
       c->Expect(batch.write_batch->Iterate(&number));
@@ -126,15 +144,18 @@ void Compare(Case* c, const Written& written) {
   });
 }
 
-/// Owners replace one another; `nodes`: nodes of the log are lost, too.
-Telling OwnersComeAndGo(bool nodes) {
-  return [nodes](Scheduler* scheduler, Case* c) {
+/// Owners replace one another; `nodes`: nodes of the log are lost, too; `acknowledges`: the log is
+/// kept for the reader alone.
+Telling OwnersComeAndGo(bool nodes, bool acknowledges = false) {
+  return [=](Scheduler* scheduler, Case* c) {
     auto* const written = new Written;
+    written->acknowledges = acknowledges;
     Random random(scheduler->Random());
     ProcessId owner = c->NewProcess("o0");
     WriteOn(c, owner, written);
     c->Await("a write", [&] { return !written->acknowledged.empty(); });
     ReadOn(c, c->NewProcess("reader"), written, /*may_miss=*/nodes);
+    if (acknowledges) c->Await("the owner to hear of the reader", [&] { return written->heard; });
     for (int i = 1; i <= 4; ++i) {
       Clock::System()->SleepFor(milliseconds(random.Uniform(300)));
       if (nodes && random.OneIn(2)) {
@@ -177,6 +198,10 @@ TEST(UpdatesCaseTest, EachBatchIsGivenOutOnceWhateverBecomesOfOwners) {
 
 TEST(UpdatesCaseTest, WhatIsLeftOutSinceNodesWereLostShowsBySequences) {
   Tell(OwnersComeAndGo(/*nodes=*/true), {.nodes = 4}, 5);
+}
+
+TEST(UpdatesCaseTest, WhatAReaderHasNotAcknowledgedIsKeptWhateverBecomesOfOwners) {
+  Tell(OwnersComeAndGo(/*nodes=*/false, /*acknowledges=*/true), {.nodes = 4}, 5);
 }
 
 }  // namespace

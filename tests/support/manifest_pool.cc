@@ -144,6 +144,7 @@ TableMeta RandomTableMeta(Random* random, uint64_t id, size_t key_bytes, int fra
 LogSegment RandomLogSegment(Random* random, uint64_t number) {
   LogSegment segment;
   segment.number = number;
+  segment.kept = random->OneIn(2);
   segment.copies.resize(1 + random->Uniform(4));
   for (ExtentAddr& copy : segment.copies) {
     copy.start.node = random->Uniform(10);

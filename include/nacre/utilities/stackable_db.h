@@ -131,6 +131,9 @@ class StackableDB : public DB {
                          std::unique_ptr<TransactionLogIterator>* updates) override {
     return db_->GetUpdatesSince(sequence, updates);
   }
+  Status WaitForArchive(uint64_t sequence, std::chrono::milliseconds timeout) override {
+    return db_->WaitForArchive(sequence, timeout);
+  }
   bool GetProperty(ColumnFamilyHandle* family, const Slice& property, std::string* value) override {
     return db_->GetProperty(family, property, value);
   }

@@ -1,11 +1,13 @@
 // Goal: DB::GetUpdatesSince gives out each batch of the log once, in the order of sequences, as it
 // was written, while the owner writes, flushes, dies and is replaced; what has gone from the log is
-// missing and nothing else; WAL_size_limit_MB has it stay. Method: an owner, and readers over
-// clients of their own, on nacre-memnode processes.
+// missing and nothing else; WAL_size_limit_MB has it stay, and so does what a reader has not
+// acknowledged, up to a bound. Method: an owner, and readers over clients of their own, on
+// nacre-memnode processes.
 
 #include <gtest/gtest.h>
 
-#include <atomic>
+#include <algorithm>
+#include <chrono>
 #include <map>
 #include <memory>
 #include <string>
@@ -142,6 +144,107 @@ TEST_F(LogUpdatesTest, GoesOnWithTheNextOwner) {
   EXPECT_TRUE(taken_ == written_);
 }
 
+TEST_F(LogUpdatesTest, WhatAReaderHasNotAcknowledgedStays) {
+  options_.max_archive_lag_MB = 16;
+  OpenOwner();
+  OpenReader();
+  std::unique_ptr<TransactionLogIterator> updates;
+  ASSERT_TRUE(IsOk(reader_->GetUpdatesSince(1, &updates)));
+  const auto acknowledge = [&](uint64_t sequence) {
+    ASSERT_TRUE(IsOk(updates->Acknowledge(/*reader=*/5, sequence, /*restorable=*/false)));
+  };
+  ASSERT_NO_FATAL_FAILURE(acknowledge(0));
+  const auto number = [&](const char* property) {
+    uint64_t value = 0;
+    EXPECT_TRUE(db_->GetIntProperty(property, &value));
+    return value;
+  };
+  ASSERT_TRUE(Eventually([&] { return number("nacre.log.readers") == 1; }));
+  // All of it goes into tables, and the reader has read none of it.
+  for (int flush = 0; flush < 4; ++flush) {
+    WriteMany(400);
+    ASSERT_TRUE(IsOk(db_->Flush({})));
+  }
+  EXPECT_GT(number("nacre.log.kept-bytes"), 0u);
+  // The next owner keeps it, though it does not read it; a node is lost as well.
+  nodes_[2].Kill();
+  std::unique_ptr<DB> before = std::move(db_);
+  options_.take_over = true;
+  options_.pool = owner_pool_ = ConnectTestPool(nodes_.pool_uri());
+  OpenOwner();
+  WriteMany(50);
+  ASSERT_TRUE(IsOk(db_->Flush({})));
+  uint64_t next = 1;
+  ASSERT_TRUE(Eventually([&] {
+    Take(updates.get(), &next);
+    return HasFatalFailure() || next == db_->GetLatestSequenceNumber() + 1;
+  }));
+  EXPECT_TRUE(taken_ == written_);
+  EXPECT_GT(number("nacre.log.kept-bytes"), 0u);
+  ASSERT_NO_FATAL_FAILURE(acknowledge(next - 1));
+  EXPECT_TRUE(Eventually([&] { return number("nacre.log.kept-bytes") == 0; }));
+}
+
+TEST_F(LogUpdatesTest, AReaderThatIsTooFarBehindHoldsNothingBack) {
+  options_.max_archive_lag_MB = 1;
+  OpenOwner();
+  OpenReader();
+  std::unique_ptr<TransactionLogIterator> updates;
+  ASSERT_TRUE(IsOk(reader_->GetUpdatesSince(1, &updates)));
+  EXPECT_TRUE(IsFailure(updates->Acknowledge(0, 1, true), Status::Code::kInvalidArgument));
+  ASSERT_TRUE(IsOk(updates->Acknowledge(5, 0, false)));
+  uint64_t kept = 0;
+  for (int flush = 0; flush < 12; ++flush) {
+    WriteMany(400);
+    ASSERT_TRUE(IsOk(db_->Flush({})));
+    ASSERT_TRUE(db_->GetIntProperty("nacre.log.kept-bytes", &kept));
+    EXPECT_LE(kept, uint64_t{1} << 20);
+  }
+  updates->Next();
+  ASSERT_TRUE(updates->Valid()) << updates->status().ToString();
+  EXPECT_GT(updates->GetBatch().sequence, 1u) << "that is in no log any more";
+}
+
+TEST_F(LogUpdatesTest, AFullPoolGivesUpWhatIsKeptForReaders) {
+  options_.max_archive_lag_MB = 1000;
+  options_.redundancy = "rep(3)";
+  OpenOwner();
+  OpenReader();
+  std::unique_ptr<TransactionLogIterator> updates;
+  ASSERT_TRUE(IsOk(reader_->GetUpdatesSince(1, &updates)));
+  ASSERT_TRUE(IsOk(updates->Acknowledge(5, 0, false)));
+  // Each node has 64 MiB, of which the tables need few: the keys are the same again and again.
+  const std::string value(1000, 'v');
+  for (int i = 0; i < 120'000; ++i) {
+    ASSERT_TRUE(IsOk(db_->Put({}, "key" + std::to_string(i % 1000), value))) << i;
+  }
+  uint64_t kept = 0;
+  ASSERT_TRUE(db_->GetIntProperty("nacre.log.kept-bytes", &kept));
+  EXPECT_LT(kept, uint64_t{64} << 20);
+}
+
+TEST_F(LogUpdatesTest, AWaitForAnArchiveEndsOnceOneHasItAll) {
+  OpenOwner();
+  WriteMany(10);
+  const uint64_t last = db_->GetLatestSequenceNumber();
+  constexpr std::chrono::milliseconds kShort{20};
+  EXPECT_TRUE(IsFailure(db_->WaitForArchive(last, kShort), Status::Code::kUnavailable));
+  OpenReader();
+  std::unique_ptr<TransactionLogIterator> updates;
+  ASSERT_TRUE(IsOk(reader_->GetUpdatesSince(1, &updates)));
+  ASSERT_TRUE(IsOk(updates->Acknowledge(5, last, /*restorable=*/false)));
+  EXPECT_TRUE(IsFailure(db_->WaitForArchive(last, kShort), Status::Code::kTimedOut));
+  Status waited;
+  std::thread waiter(
+      [&] { waited = db_->WaitForArchive(last, std::chrono::milliseconds(60'000)); });
+  ASSERT_TRUE(IsOk(updates->Acknowledge(5, last - 1, /*restorable=*/true)));
+  ASSERT_TRUE(IsOk(updates->Acknowledge(6, last, /*restorable=*/true)));
+  waiter.join();
+  EXPECT_TRUE(IsOk(waited));
+  EXPECT_TRUE(IsFailure(db_->WaitForArchive(last + 1, kShort), Status::Code::kTimedOut));
+  EXPECT_TRUE(IsFailure(reader_->WaitForArchive(last, kShort), Status::Code::kNotSupported));
+}
+
 TEST_F(LogUpdatesTest, AnOwnerHasThemToo) {
   options_.WAL_size_limit_MB = 8;
   OpenOwner();
@@ -238,6 +341,8 @@ TEST(LogUpdatesOfEmbeddedTest, ThereIsNoLog) {
   std::unique_ptr<TransactionLogIterator> updates;
   const Status status = db->GetUpdatesSince(1, &updates);
   EXPECT_TRUE(status.IsNotSupported()) << status.ToString();
+  EXPECT_TRUE(
+      IsFailure(db->WaitForArchive(1, std::chrono::milliseconds(1)), Status::Code::kNotSupported));
 }
 
 }  // namespace

@@ -46,10 +46,19 @@ TEST(NodeReporterTest, TakesTheLatestDirectionsOfAnyNode) {
   pool::DatabaseLease lease;
   ASSERT_TRUE(IsOk(client->databases()->Open("db", {.create_if_missing = true}, &lease)));
   std::atomic<int> changes{0};
+  std::atomic<uint64_t> reader{0};
   NodeReporter reporter(
-      client, [&] { return pool::DatabaseReport{.database_id = lease.database_id}; },
-      [&] { ++changes; });
+      client,
+      {.make_report = [&] { return pool::DatabaseReport{.database_id = lease.database_id}; },
+       .directions_changed = [&] { ++changes; },
+       .heard_of_readers =
+           [&](const std::vector<pool::LogReader>& readers) {
+             if (!readers.empty()) reader = readers.front().reader;
+           }});
   reporter.Start();
+  std::vector<pool::LogReader> readers;
+  ASSERT_TRUE(IsOk(pool::AcknowledgeLog(client, {2}, lease.database_id, 7, 100, false, &readers)));
+  EXPECT_TRUE(Eventually([&] { return reader == 7; }));
   pool::Directions now;
   ASSERT_TRUE(IsOk(pool::SetDirections(client, 1, {.version = 3, .repair_paused = true}, &now)));
   EXPECT_TRUE(Eventually([&] { return reporter.directions().version == 3; }));
