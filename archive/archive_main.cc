@@ -20,6 +20,7 @@
 #include "nacre/options.h"
 #include "nacre/status.h"
 #include "util/log.h"
+#include "util/program_version.h"
 
 DEFINE_string(pool, "", "the pool's URI, such as tcp:10.0.0.1:7400,10.0.0.2:7400");
 DEFINE_string(to, "", "directory of the archives; that of a database is DIR/DATABASE");
@@ -172,7 +173,7 @@ Status Run(const std::vector<std::string>& databases) {
 
 int main(int argc, char** argv) {
   gflags::SetUsageMessage(nacre::kUsage);
-  gflags::ParseCommandLineFlags(&argc, &argv, /*remove_flags=*/true);
+  if (nacre::ParseFlagsOrPrintVersion("nacre-archive", &argc, &argv)) return 0;
   nacre::Status status;
   try {
     status = nacre::Run({argv + 1, argv + argc});

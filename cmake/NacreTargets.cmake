@@ -81,7 +81,7 @@ endfunction()
 # nacre_program(NAME MAIN_FILE DEPENDENCY...): an executable that is not installed.
 function(nacre_program name main)
   add_executable(${name} ${main})
-  target_link_libraries(${name} PRIVATE ${ARGN}
+  target_link_libraries(${name} PRIVATE ${ARGN} nacre_build_version_object
     PkgConfig::nacre_gflags PkgConfig::nacre_prometheus)
   if(NOT NACRE_SANITIZE)  # Sanitizers bring an allocator of their own.
     # Named nowhere in the code, so the linker must be told to keep it.
@@ -90,8 +90,8 @@ function(nacre_program name main)
   endif()
 endfunction()
 
-# nacre_executable(NAME MAIN_FILE DEPENDENCY...): one that is.
-function(nacre_executable name main)
+# nacre_executable(NAME COMPONENT MAIN_FILE DEPENDENCY...): one that is, with that component.
+function(nacre_executable name component main)
   nacre_program(${name} ${main} ${ARGN})
-  install(TARGETS ${name} RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
+  install(TARGETS ${name} RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR} COMPONENT ${component})
 endfunction()

@@ -31,6 +31,7 @@
 #include "pool/wire/node_stats.h"
 #include "util/json_text.h"
 #include "util/log.h"
+#include "util/program_version.h"
 #include "util/uri.h"
 
 DEFINE_string(pool, "",
@@ -433,7 +434,7 @@ int Run(const std::vector<std::string>& words) {
 
 int main(int argc, char** argv) {
   gflags::SetUsageMessage(std::string(nacre::ctl::kUsage));
-  gflags::ParseCommandLineFlags(&argc, &argv, /*remove_flags=*/true);
+  if (nacre::ParseFlagsOrPrintVersion("nacre-ctl", &argc, &argv)) return 0;
 #ifdef NACRE_CTL_ETCD
   nacre::UseEtcd();
 #endif

@@ -14,6 +14,7 @@
 #include "db_bench/runner.h"
 #include "nacre/utilities/etcd.h"
 #include "util/clock.h"
+#include "util/program_version.h"
 
 namespace {
 
@@ -92,6 +93,7 @@ int main(int argc, char** argv) {
     std::fprintf(stderr, "db_bench: %s\n", std::string(parsed.message()).c_str());
     return 1;
   }
+  if (nacre::PrintVersion("db_bench")) return 0;
   if (help) {
     nacre::bench::PrintHelp();
     return 0;

@@ -22,6 +22,7 @@
 #include "pool/connect/pool_secret.h"
 #include "pool/wire/node_stats.h"
 #include "util/log.h"
+#include "util/program_version.h"
 #include "util/uri.h"
 
 DEFINE_string(listen, "",
@@ -209,7 +210,7 @@ Status Run() {
 
 int main(int argc, char** argv) {
   gflags::SetUsageMessage("one memory node of Nacre: lends out memory, runs compactions");
-  gflags::ParseCommandLineFlags(&argc, &argv, /*remove_flags=*/true);
+  if (nacre::ParseFlagsOrPrintVersion("nacre-memnode", &argc, &argv)) return 0;
   nacre::Status s;
   if (argc > 1) {
     s = nacre::Status::InvalidArgument(fmt::format("unexpected argument '{}'", argv[1]));

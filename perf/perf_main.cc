@@ -21,6 +21,7 @@
 #include "pool/connect/pool_secret.h"
 #include "rdma/unique_fd.h"
 #include "util/log.h"
+#include "util/program_version.h"
 #include "util/uri.h"
 
 DEFINE_uint64(size, 512, "bytes that an operation moves (cas: always 8)");
@@ -187,7 +188,7 @@ Status Main(const std::vector<std::string>& words) {
 
 int main(int argc, char** argv) {
   gflags::SetUsageMessage(nacre::perf::kUsage);
-  gflags::ParseCommandLineFlags(&argc, &argv, true);
+  if (nacre::ParseFlagsOrPrintVersion("nacre-perf", &argc, &argv)) return 0;
   const std::vector<std::string> words(argv + 1, argv + argc);
   const nacre::Status status = nacre::perf::Main(words);
   if (status.ok()) return 0;

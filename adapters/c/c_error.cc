@@ -6,6 +6,8 @@
 
 #include "adapters/common/c_memory.h"
 #include "nacre/c.h"
+#include "nacre/version.h"
+#include "util/never_destroyed.h"
 
 namespace nacre {
 
@@ -30,4 +32,12 @@ int nacre_error_code(const char* error) {
 
 void nacre_free(void* memory) { std::free(memory); }
 
-const char* nacre_version(void) { return NACRE_VERSION; }
+const char* nacre_version(void) {
+  static const nacre::NeverDestroyed<std::string> version(nacre::GetNacreVersionAsString(false));
+  return version->c_str();
+}
+
+const char* nacre_version_with_commit(void) {
+  static const nacre::NeverDestroyed<std::string> version(nacre::GetNacreVersionAsString(true));
+  return version->c_str();
+}

@@ -18,6 +18,7 @@
 #include "nacre/checkpoint.h"
 #include "nacre/pool.h"
 #include "nacre/statistics.h"
+#include "nacre/version.h"
 
 // The module nacre._core: what the Python files of the package, which users see, are made of. Their
 // docstrings say what each call does.
@@ -306,6 +307,8 @@ void BindParts(py::module_* module) {
 }
 
 void BindFunctions(py::module_* module) {
+  module->def("version", &GetNacreVersionAsString, py::arg("with_commit") = false,
+              "The library's version; with commit and kind of build, if asked for.");
   py::enum_<Database::Kind>(*module, "Kind")
       .value("OWNER", Database::Kind::kOwner)
       .value("READ_ONLY", Database::Kind::kReadOnly)

@@ -76,8 +76,10 @@ enum {
 int nacre_error_code(const char* error);
 /// Null is allowed.
 void nacre_free(void* memory);
-/// "0.1.0"; static.
+/// The library's version, such as "1.2.3"; and the same with commit and kind of build, such as
+/// "1.2.3 (commit 1a2b3c4d5e, release)". Both are static.
 const char* nacre_version(void);
+const char* nacre_version_with_commit(void);
 
 // ---- Pools -----------------------------------------------------------------------------------
 

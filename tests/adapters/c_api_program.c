@@ -10,6 +10,8 @@ static void TestErrors(void) {
   CHECK(nacre_error_code(NULL) == nacre_code_ok);
   CHECK(nacre_error_code("it rains") == -1);
   CHECK(strchr(nacre_version(), '.') != NULL);
+  CHECK(strncmp(nacre_version_with_commit(), nacre_version(), strlen(nacre_version())) == 0);
+  CHECK(strstr(nacre_version_with_commit(), " (commit ") != NULL);
   nacre_free(NULL);
   CHECK(nacre_open(options, "missing", &error) == NULL);
   CHECK(strstr(error, "create_if_missing is false") != NULL);

@@ -5,6 +5,7 @@ binary that NACRE_MEMNODE names), and holds what it reads against a dict or a so
 Threads of one test meet at barriers, not at times. Run by wheel_test.py from an installed wheel.
 """
 
+import importlib.metadata
 import inspect
 import os
 import pathlib
@@ -68,6 +69,15 @@ class EmbeddedTest(unittest.TestCase):
             for key, value in entries:
                 batch[key] = value
         return entries
+
+
+class VersionTest(unittest.TestCase):
+    def test_installed_one_is_told(self) -> None:
+        memnode = subprocess.run([os.environ["NACRE_MEMNODE"], "--version"], check=True,
+                                 capture_output=True, text=True).stdout
+        self.assertEqual(f"nacre-memnode {nacre.version(with_commit=True)}\n", memnode)
+        self.assertTrue(memnode.startswith(f"nacre-memnode {nacre.__version__} (commit "))
+        self.assertEqual(importlib.metadata.version("nacre"), nacre.__version__)
 
 
 class MappingTest(EmbeddedTest):

@@ -23,7 +23,7 @@ FOREIGN_FOLDERS = {"rocksdb", "leveldb", "db_stress_tool", "infiniband", "sys", 
                    "lib", "fdbserver"}
 # Files that exist only where something was built or installed, or in other projects.
 FOREIGN_FILES = {"control.pb.h", "infiniband/verbs.h", "db_bench_tool.cc", "sqlite3ext.h",
-                 "nacreConfig.cmake", "CMakeLists.txt", "xxhash.h"}
+                 "nacreConfig.cmake", "CMakeLists.txt", "xxhash.h", "version.h", "nacre/version.h"}
 # Units that look like a path in a folder of ours.
 RATES = {"ops/s", "ops/sec", "ops/second"}
 # Words of cmake, apt, ctest, google benchmark, googletest, libFuzzer, useradd and others.

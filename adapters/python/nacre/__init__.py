@@ -16,7 +16,7 @@ Keys and values are bytes (or bytearray, or memoryview). Every call may be made 
 interpreter's lock is given up while one waits. What goes wrong is raised as a `nacre.Error`.
 """
 
-from nacre._core import Statistics
+from nacre._core import Statistics, version
 from nacre.database import (
     Database,
     Family,
@@ -51,7 +51,7 @@ from nacre.errors import (
 from nacre.reading import BytesLike, Iterator
 from nacre.updates import Batch, Transaction
 
-__version__ = "0.1.0"
+__version__ = version()
 
 __all__ = [
     "AbortedError",
@@ -86,4 +86,5 @@ __all__ = [
     "open",
     "open_read_only",
     "restore",
+    "version",
 ]
