@@ -1,0 +1,18 @@
+# Takes from what is about to be packaged the symbols and line tables that only debuggers read.
+
+file(GLOB_RECURSE files LIST_DIRECTORIES OFF ${CPACK_TEMPORARY_INSTALL_DIRECTORY}/*)
+foreach(file IN LISTS files)
+  if(IS_SYMLINK ${file})
+    continue()
+  endif()
+  file(READ ${file} magic LIMIT 4 HEX)
+  set(options)
+  if(magic STREQUAL "7f454c46")
+    set(options --strip-unneeded --remove-section=.comment --remove-section=.note)
+  elseif(file MATCHES "\\.a$")
+    set(options --strip-debug --enable-deterministic-archives)
+  endif()
+  if(options)
+    execute_process(COMMAND strip ${options} ${file} COMMAND_ERROR_IS_FATAL ANY)
+  endif()
+endforeach()
