@@ -6,9 +6,9 @@ include(CMakePackageConfigHelpers)
 
 set(nacre_package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/nacre)
 set(nacre_installed_libraries
-  nacre_build_version nacre_util nacre_rdma nacre_table nacre_pool_proto nacre_pool nacre_jobs
-  nacre_memnode_proto nacre_memnode nacre_db nacre_transactions nacre_sharding_proto nacre_sharding
-  nacre_archive)
+  nacre_build_version nacre_util nacre_metrics nacre_rdma nacre_table nacre_pool_proto nacre_pool
+  nacre_jobs nacre_memnode_proto nacre_memnode nacre_db nacre_transactions nacre_sharding_proto
+  nacre_sharding nacre_archive)
 install(TARGETS ${nacre_installed_libraries} EXPORT nacreTargets
         ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT development)
 install(DIRECTORY ${PROJECT_SOURCE_DIR}/include/nacre

@@ -81,8 +81,7 @@ endfunction()
 # nacre_program(NAME MAIN_FILE DEPENDENCY...): an executable that is not installed.
 function(nacre_program name main)
   add_executable(${name} ${main})
-  target_link_libraries(${name} PRIVATE ${ARGN} nacre_build_version_object
-    PkgConfig::nacre_gflags PkgConfig::nacre_prometheus)
+  target_link_libraries(${name} PRIVATE ${ARGN} nacre_build_version_object PkgConfig::nacre_gflags)
   if(NOT NACRE_SANITIZE)  # Sanitizers bring an allocator of their own.
     # Named nowhere in the code, so the linker must be told to keep it.
     target_link_libraries(${name} PRIVATE

@@ -88,6 +88,10 @@ void Histogram::Merge(const Histogram& other) {
 
 size_t Histogram::BucketOf(uint64_t value) { return kBuckets.IndexOf(value); }
 
+uint64_t Histogram::LimitOf(size_t bucket) {
+  return bucket + 1 < kBuckets.count() ? kBuckets.Limit(bucket) : UINT64_MAX;
+}
+
 void Histogram::MergeCounts(std::span<const uint64_t> buckets, uint64_t min, uint64_t max,
                             double sum, double sum_squares) {
   for (size_t i = 0; i < std::min(buckets.size(), buckets_.size()); ++i) {

@@ -20,11 +20,15 @@ class Histogram {
   /// Serves callers that count by themselves: no value's bucket is beyond this.
   static constexpr size_t kMaxBuckets = 128;
   static size_t BucketOf(uint64_t value);
+  /// The largest value of a bucket below kMaxBuckets; UINT64_MAX if it takes all that is beyond.
+  static uint64_t LimitOf(size_t bucket);
   /// Adds values that were counted: how many are in each bucket (`kMaxBuckets` or fewer), their
   /// smallest and largest, their sum and that of their squares.
   void MergeCounts(std::span<const uint64_t> buckets, uint64_t min, uint64_t max, double sum,
                    double sum_squares);
 
+  /// How many values are in each.
+  std::span<const uint64_t> buckets() const { return buckets_; }
   uint64_t count() const { return count_; }
   uint64_t min() const;
   uint64_t max() const { return max_; }

@@ -6,6 +6,7 @@
 #include <cinttypes>
 #include <cstdio>
 
+#include "util/bucketed_statistics.h"
 #include "util/histogram.h"
 #include "util/mutex.h"
 #include "util/never_destroyed.h"
@@ -112,7 +113,7 @@ struct ThreadCounts {
   std::array<HistogramCounts, HISTOGRAM_ENUM_MAX> histograms;
 };
 
-class StatisticsImpl final : public Statistics {
+class StatisticsImpl final : public BucketedStatistics {
  public:
   uint64_t getTickerCount(uint32_t ticker) const override {
     if (ticker >= TICKER_ENUM_MAX) return 0;
@@ -154,6 +155,8 @@ class StatisticsImpl final : public Statistics {
     if (counts.generation.load(std::memory_order_relaxed) != generation) counts.Clear(generation);
     counts.Record(value);
   }
+
+  Histogram Values(uint32_t histogram) const override { return Collect(histogram); }
 
   void histogramData(uint32_t histogram, HistogramData* data) const override {
     const Histogram values = Collect(histogram);

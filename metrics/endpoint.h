@@ -1,0 +1,42 @@
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "metrics/page.h"
+#include "nacre/status.h"
+
+namespace nacre::metrics {
+
+/// A share in an address at which this process answers GET /metrics, in Prometheus' text format.
+/// All that name the same address share one listener, which ends with the last share. Beside the
+/// metrics of its sources a page has `nacre_build_info`, and the exposer's own.
+///
+/// Thread safety: Open may be called from many threads at once; the methods of a share by one.
+class Endpoint {
+ public:
+  /// Listens at `address`, HOST:PORT with an IP address, or a name, for HOST; port 0 is a free one.
+  /// `InvalidArgument` if it is malformed, `IOError` if it cannot be listened at, both naming it.
+  static Status Open(const std::string& address, std::unique_ptr<Endpoint>* endpoint);
+  ~Endpoint();
+  Endpoint(const Endpoint&) = delete;
+  Endpoint& operator=(const Endpoint&) = delete;
+
+  /// With the port that was chosen.
+  const std::string& address() const;
+  /// Has pages include `source`, until this is called with null or the share ends; both return
+  /// when no page is being made of it any more. A share has one source at a time.
+  void Show(const Source* source);
+
+ private:
+  class Listener;
+  struct Addresses;
+
+  Endpoint(std::string key, Listener* listener);
+
+  const std::string key_;  ///< The address as it was named.
+  Listener* const listener_;
+  const Source* source_ = nullptr;
+};
+
+}  // namespace nacre::metrics
