@@ -2,13 +2,11 @@
 
 #include <fmt/format.h>
 #include <gflags/gflags.h>
-#include <prometheus/collectable.h>
-#include <prometheus/exposer.h>
-#include <prometheus/metric_family.h>
 #include <signal.h>
 
 #include <chrono>
 #include <cstdio>
+#include <cstdlib>
 #include <ctime>
 #include <exception>
 #include <memory>
@@ -16,7 +14,10 @@
 #include <utility>
 #include <vector>
 
+#include "metrics/endpoint.h"
+#include "metrics/page.h"
 #include "nacre/archive.h"
+#include "nacre/checkpoint.h"
 #include "nacre/options.h"
 #include "nacre/status.h"
 #include "util/log.h"
@@ -32,7 +33,9 @@ DEFINE_int32(keep_for_s, 0,
              "what is needed for no time of the last so many seconds is removed; 0: "
              "all is kept");
 DEFINE_uint32(keep_bases, 1, "so many bases are kept, however old they are");
-DEFINE_string(metrics, "", "HOST:PORT to answer GET /metrics at, for Prometheus");
+DEFINE_string(metrics, "",
+              "HOST:PORT to answer GET /metrics at, for Prometheus; empty: what NACRE_METRICS in "
+              "the environment says");
 DEFINE_int32(report_s, 10, "how often a line on each database goes to standard error; 0: never");
 
 namespace nacre {
@@ -46,67 +49,72 @@ constexpr char kUsage[] =
     "what\n"
     "can be restored to, and 'nacre-ctl restore' restores it (docs/operations.md).\n";
 
-using Archivers = std::vector<std::pair<std::string, std::unique_ptr<Archiver>>>;
+/// One database's.
+struct Archive {
+  std::string database;
+  std::string dir;
+  std::unique_ptr<Archiver> archiver;
+};
+using Archives = std::vector<Archive>;
 
 /// How far the archives have come, as Prometheus asks for it.
-class ArchiveMetrics final : public prometheus::Collectable {
+class ArchiveMetrics final : public metrics::Source {
  public:
-  explicit ArchiveMetrics(const Archivers* archivers) : archivers_(archivers) {}
+  explicit ArchiveMetrics(const Archives* archives) : archives_(*archives) {}
 
-  std::vector<prometheus::MetricFamily> Collect() const override {
-    using Type = prometheus::MetricType;
+  void Collect(metrics::Page* page) const override {
+    using metrics::Kind;
     struct Figure {
-      const char* name;
-      const char* help;
-      Type type;
+      metrics::Description metric;
       double (*value)(const ArchiverStatus& status);
     };
     using S = const ArchiverStatus&;
     static constexpr Figure kFigures[] = {
-        {"nacre_archive_sequence", "All up to this sequence is on the disk.", Type::Gauge,
+        {{"nacre_archive_sequence", "All up to this sequence is on the disk.", Kind::kGauge},
          [](S s) { return static_cast<double>(s.archived_sequence); }},
-        {"nacre_archive_lag_seconds", "Since the archive was last known to have everything.",
-         Type::Gauge, [](S s) { return std::chrono::duration<double>(s.lag).count(); }},
-        {"nacre_archive_healthy", "0 while it does not go on: the log says why.", Type::Gauge,
+        {{"nacre_archive_lag_seconds", "Since the archive was last known to have everything.",
+          Kind::kGauge},
+         [](S s) { return std::chrono::duration<double>(s.lag).count(); }},
+        {{"nacre_archive_healthy", "0 while it does not go on: the log says why.", Kind::kGauge},
          [](S s) { return s.status.ok() ? 1.0 : 0.0; }},
-        {"nacre_archive_batches_total", "Batches written to the log's files.", Type::Counter,
+        {{"nacre_archive_batches_total", "Batches written to the log's files.", Kind::kCounter},
          [](S s) { return static_cast<double>(s.batches); }},
-        {"nacre_archive_bytes_total", "Bytes written to the log's files.", Type::Counter,
+        {{"nacre_archive_bytes_total", "Bytes written to the log's files.", Kind::kCounter},
          [](S s) { return static_cast<double>(s.bytes); }},
-        {"nacre_archive_bases_total", "Bases that were made.", Type::Counter,
+        {{"nacre_archive_bases_total", "Bases that were made.", Kind::kCounter},
          [](S s) { return static_cast<double>(s.bases); }},
-        {"nacre_archive_gaps_total", "Parts of the log that were gone before they were read.",
-         Type::Counter, [](S s) { return static_cast<double>(s.gaps); }},
+        {{"nacre_archive_gaps_total", "Parts of the log that were gone before they were read.",
+          Kind::kCounter},
+         [](S s) { return static_cast<double>(s.gaps); }},
     };
-    std::vector<prometheus::MetricFamily> families;
-    for (const Figure& figure : kFigures) {
-      prometheus::MetricFamily& family = families.emplace_back();
-      family.name = figure.name;
-      family.help = figure.help;
-      family.type = figure.type;
-      for (const auto& [database, archiver] : *archivers_) {
-        prometheus::ClientMetric& metric = family.metric.emplace_back();
-        metric.label.push_back({.name = "database", .value = database});
-        (figure.type == Type::Counter ? metric.counter.value : metric.gauge.value) =
-            figure.value(archiver->GetStatus());
-      }
+    static constexpr metrics::Description kBaseTime = {
+        "nacre_archive_base_timestamp_seconds",
+        "When the latest base was made, since 1970; absent if there is none.", Kind::kGauge};
+    for (const Archive& archive : archives_) {
+      const metrics::Labels labels = {{"database", archive.database}};
+      const ArchiverStatus status = archive.archiver->GetStatus();
+      for (const Figure& figure : kFigures) page->Add(figure.metric, labels, figure.value(status));
+      // Another base may be damaged.
+      std::vector<CheckpointInfo> bases;
+      GetCheckpoints(archive.dir, &bases).IgnoreError();
+      if (!bases.empty()) page->Add(kBaseTime, labels, bases.back().created_at);
     }
-    return families;
   }
 
  private:
-  const Archivers* const archivers_;
+  const Archives& archives_;
 };
 
-Status ServeMetrics(const std::shared_ptr<ArchiveMetrics>& metrics,
-                    std::unique_ptr<prometheus::Exposer>* exposer) {
-  if (FLAGS_metrics.empty()) return Status::OK();
-  try {  // The library throws when it cannot listen.
-    *exposer = std::make_unique<prometheus::Exposer>(FLAGS_metrics);
-  } catch (const std::exception& e) {
-    return Status::InvalidArgument(fmt::format("--metrics: '{}': {}", FLAGS_metrics, e.what()));
+Status OpenEndpoint(std::unique_ptr<metrics::Endpoint>* endpoint) {
+  const char* const from_environment = std::getenv("NACRE_METRICS");
+  if (!FLAGS_metrics.empty()) {
+    return metrics::Endpoint::Open(FLAGS_metrics, endpoint).WithContext("--metrics");
   }
-  (*exposer)->RegisterCollectable(metrics);
+  if (from_environment == nullptr || *from_environment == '\0') return Status::OK();
+  // Another process of this environment may have taken it.
+  if (const Status status = metrics::Endpoint::Open(from_environment, endpoint); !status.ok()) {
+    fmt::print(stderr, "no metrics are shown: NACRE_METRICS: {}\n", status.ToString());
+  }
   return Status::OK();
 }
 
@@ -146,23 +154,24 @@ Status Run(const std::vector<std::string>& databases) {
   sigaddset(&ends, SIGTERM);
   sigaddset(&ends, SIGINT);
   pthread_sigmask(SIG_BLOCK, &ends, nullptr);
-  Archivers archivers;
+  Archives archives;
+  const ArchiveMetrics source(&archives);
+  std::unique_ptr<metrics::Endpoint> endpoint;
+  NACRE_RETURN_IF_ERROR(OpenEndpoint(&endpoint));
   for (const std::string& database : databases) {
     NACRE_RETURN_IF_ERROR(CheckName(database));
+    const std::string dir = FLAGS_to + "/" + database;
     std::unique_ptr<Archiver> archiver;
-    NACRE_RETURN_IF_ERROR(
-        Archiver::Open(options, database, FLAGS_to + "/" + database, archive, &archiver));
-    archivers.emplace_back(database, std::move(archiver));
-    fmt::print(stderr, "archiving {} into {}/{}\n", database, FLAGS_to, database);
+    NACRE_RETURN_IF_ERROR(Archiver::Open(options, database, dir, archive, &archiver));
+    archives.push_back({database, dir, std::move(archiver)});
+    fmt::print(stderr, "archiving {} into {}\n", database, dir);
   }
-  const auto metrics = std::make_shared<ArchiveMetrics>(&archivers);
-  std::unique_ptr<prometheus::Exposer> exposer;
-  NACRE_RETURN_IF_ERROR(ServeMetrics(metrics, &exposer));
+  if (endpoint != nullptr) endpoint->Show(&source);
   const timespec rest{.tv_sec = FLAGS_report_s > 0 ? FLAGS_report_s : 3600, .tv_nsec = 0};
   while (::sigtimedwait(&ends, nullptr, &rest) < 0) {
     if (FLAGS_report_s <= 0) continue;
-    for (const auto& [database, archiver] : archivers) {
-      fmt::print(stderr, "{}\n", Line(database, archiver->GetStatus()));
+    for (const Archive& each : archives) {
+      fmt::print(stderr, "{}\n", Line(each.database, each.archiver->GetStatus()));
     }
   }
   return Status::OK();

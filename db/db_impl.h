@@ -29,6 +29,8 @@
 
 namespace nacre {
 
+class OwnerMetrics;
+
 /// The database. Split by concern into db_*.cc, as the sections below say; db_compact_range.cc has
 /// those compactions that are asked for.
 ///
@@ -199,6 +201,7 @@ class DBImpl final : public OwnerControls {
   bool closed_ GUARDED_BY(parts_.state.mutex) = false;
   Status close_status_ GUARDED_BY(parts_.state.mutex);
   Thread index_thread_;
+  std::unique_ptr<OwnerMetrics> metrics_;  ///< Null if none are shown, and once it is closed.
 };
 
 }  // namespace nacre

@@ -6,6 +6,8 @@
 #include "db/db_impl.h"
 #include "db/family/family_check.h"
 #include "db/manifest/manifest_recovery.h"
+#include "db/metrics/database_endpoint.h"
+#include "db/metrics/owner_metrics.h"
 #include "db/open_timeline.h"
 #include "db/options/pool_of_options.h"
 #include "db/recovery.h"
@@ -137,6 +139,10 @@ Status DBImpl::OpenAs(const DBOptions& given, const std::string& name,
                       const ManifestState* checkpoint, std::unique_ptr<DBImpl>* db) try {
   CheckedOptions checked;
   NACRE_RETURN_IF_ERROR(CheckOpening(given, name, given_families, &checked));
+  // Before there is anything to give back.
+  std::unique_ptr<metrics::Endpoint> endpoint;
+  NACRE_RETURN_IF_ERROR(OpenEndpoint(checked.options, name, &endpoint));
+  if (endpoint != nullptr) CountForMetrics(name, &checked.options);
   const auto& [options, families, redundancy] = checked;
 
   OpenTimeline timeline(Clock::System());
@@ -214,6 +220,9 @@ Status DBImpl::OpenAs(const DBOptions& given, const std::string& name,
   if (!status.ok()) {
     opened->Abandon();
     return give_back(status.WithContext("database " + name));
+  }
+  if (endpoint != nullptr) {
+    opened->metrics_ = std::make_unique<OwnerMetrics>(&opened->parts_, std::move(endpoint));
   }
   *db = std::move(opened);
   return Status::OK();
@@ -297,6 +306,7 @@ Status DBImpl::CloseNow(Ending ending) {
     status = Status::OK();
   }
   NACRE_POINT("close.flushed");
+  metrics_.reset();
   const auto also = [&status](Status step) {
     if (status.ok()) status = std::move(step);
   };

@@ -2,14 +2,10 @@
 
 #include <fmt/format.h>
 #include <gflags/gflags.h>
-#include <prometheus/collectable.h>
-#include <prometheus/exposer.h>
-#include <prometheus/metric_family.h>
 #include <signal.h>
 
 #include <csignal>
 #include <cstdio>
-#include <exception>
 #include <memory>
 #include <sstream>
 #include <string>
@@ -19,6 +15,8 @@
 
 #include "memnode/memory_node.h"
 #include "memnode/plugin_loader.h"
+#include "metrics/endpoint.h"
+#include "metrics/page.h"
 #include "pool/connect/pool_secret.h"
 #include "pool/wire/node_stats.h"
 #include "util/log.h"
@@ -59,25 +57,18 @@ namespace nacre::pool {
 namespace {
 
 /// The node's statistics, as Prometheus asks for them.
-class NodeMetrics : public prometheus::Collectable {
+class NodeMetrics final : public metrics::Source {
  public:
   explicit NodeMetrics(const MemoryNode* node) : node_(node) {}
 
-  std::vector<prometheus::MetricFamily> Collect() const override {
+  void Collect(metrics::Page* page) const override {
     const NodeStats stats = node_->stats();
-    std::vector<prometheus::MetricFamily> families;
-    for (const pool::NodeFigure& figure : pool::NodeFigures()) {
-      prometheus::MetricFamily& family = families.emplace_back();
-      family.name = figure.metric;
-      family.help = figure.help;
-      family.type =
-          figure.is_counter() ? prometheus::MetricType::Counter : prometheus::MetricType::Gauge;
-      prometheus::ClientMetric& value = family.metric.emplace_back();
-      value.label.push_back({.name = "node", .value = stats.address});
-      (figure.is_counter() ? value.counter.value : value.gauge.value) =
-          static_cast<double>(stats.*figure.value);
+    for (const NodeFigure& figure : NodeFigures()) {
+      const auto number = static_cast<double>(stats.*figure.value);
+      page->Add({figure.metric, figure.help,
+                 figure.is_counter() ? metrics::Kind::kCounter : metrics::Kind::kGauge},
+                {{"node", stats.address}}, figure.is_time() ? number * 1e-9 : number);
     }
-    return families;
   }
 
  private:
@@ -157,19 +148,6 @@ Status LoadPlugins(MemoryNodeOptions* options) {
   return Status::OK();
 }
 
-Status ServeMetrics(const MemoryNode* node, std::shared_ptr<NodeMetrics>* metrics,
-                    std::unique_ptr<prometheus::Exposer>* exposer) {
-  if (FLAGS_metrics.empty()) return Status::OK();
-  *metrics = std::make_shared<NodeMetrics>(node);
-  try {  // The library throws when it cannot listen.
-    *exposer = std::make_unique<prometheus::Exposer>(FLAGS_metrics);
-  } catch (const std::exception& e) {
-    return Status::InvalidArgument(fmt::format("--metrics: '{}': {}", FLAGS_metrics, e.what()));
-  }
-  (*exposer)->RegisterCollectable(*metrics);
-  return Status::OK();
-}
-
 Status Run() {
   const sigset_t stop = BlockStopSignals();
   MemoryNodeOptions options;
@@ -187,9 +165,13 @@ Status Run() {
                             .WithContext("--listen"));
   std::unique_ptr<MemoryNode> node;
   NACRE_RETURN_IF_ERROR(MemoryNode::Start(options, device.get(), Clock::System(), &node));
-  std::shared_ptr<NodeMetrics> metrics;
-  std::unique_ptr<prometheus::Exposer> exposer;
-  NACRE_RETURN_IF_ERROR(ServeMetrics(node.get(), &metrics, &exposer));
+  const NodeMetrics source(node.get());
+  std::unique_ptr<metrics::Endpoint> endpoint;
+  if (!FLAGS_metrics.empty()) {
+    NACRE_RETURN_IF_ERROR(
+        metrics::Endpoint::Open(FLAGS_metrics, &endpoint).WithContext("--metrics"));
+    endpoint->Show(&source);
+  }
 
   const NodeStats stats = node->stats();
   fmt::print("ready: {} with {} slabs of {}{}\n", node->address(), stats.slabs_total,
@@ -200,7 +182,7 @@ Status Run() {
   std::fflush(stdout);
   int signal_number = 0;
   sigwait(&stop, &signal_number);
-  exposer.reset();
+  endpoint.reset();
   node->Stop();
   return Status::OK();
 }

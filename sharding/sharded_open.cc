@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "db/db_impl.h"
+#include "db/metrics/database_endpoint.h"
 #include "db/options/options_check.h"
 #include "db/options/pool_of_options.h"
 #include "pool/pool_client.h"
@@ -116,6 +117,8 @@ Status ShardedDBImpl::Open(const ShardedOptions& given, const std::string& name,
     options.write_buffer_manager =
         std::make_shared<WriteBufferManager>(options.db_write_buffer_size);
   }
+  // One count of what the application does with the keyspace, whatever its shards.
+  if (!MetricsAddress(options).empty()) CountForMetrics(name, &options);
   const bool alone = options.coordinator.empty();
   if (!alone && IsEmbedded(options)) {
     return Status::NotSupported("coordinator: an embedded pool is this process's own");

@@ -81,9 +81,12 @@ Status FollowerDB::Open(const DBOptions& given, const std::string& name,
   NACRE_RETURN_IF_ERROR(CheckOpening(given, name, given_families, &checked));
   const DBOptions& options = checked.options;
   const std::vector<ColumnFamilyDescriptor>& families = checked.families;
+  std::unique_ptr<metrics::Endpoint> endpoint;
+  if (mode == Mode::kFollowing) NACRE_RETURN_IF_ERROR(OpenEndpoint(options, name, &endpoint));
   std::shared_ptr<pool::PoolImpl> pool;
   NACRE_RETURN_IF_ERROR(OpenPoolToRead(options, &pool));
   std::unique_ptr<FollowerDB> opened(new FollowerDB(options, name, mode, std::move(pool)));
+  opened->counters_.current_nanos = opened->clock()->NowNanos();
   NACRE_RETURN_IF_ERROR(
       opened->state_.Open(families, options.info_log.get()).WithContext("database " + name));
   std::shared_ptr<const FollowerView> view = opened->state_.View();
@@ -108,6 +111,11 @@ Status FollowerDB::Open(const DBOptions& given, const std::string& name,
   if (mode == Mode::kFollowing && options.follow_interval.count() > 0) {
     opened->follow_thread_ = Thread("nacre-follow", [db = opened.get()] { db->FollowLoop(); });
   }
+  if (endpoint != nullptr) {
+    opened->metrics_ = std::make_unique<FollowerMetrics>(
+        name, options.follow_interval, opened->client_,
+        [db = opened.get()] { return db->Progress(); }, std::move(endpoint));
+  }
   *db = std::move(opened);
   return Status::OK();
 }
@@ -130,6 +138,7 @@ Status FollowerDB::Close() {
       return Status::OK();
     }
   }
+  metrics_.reset();
   if (follow_thread_.joinable()) follow_thread_.Join();
   MutexLock lock(&mutex_);
   close_ended_ = true;
@@ -164,13 +173,15 @@ Status FollowerDB::CatchUp(Goal goal) {
   Status status;
   {
     MutexUnlock unlock(&mutex_);
+    const uint64_t begun = clock()->NowNanos();
     status = state_.CatchUp(goal);
     InstallView(state_.View());
     counters_.catch_ups.fetch_add(1, std::memory_order_relaxed);
+    if (status.ok()) counters_.current_nanos.store(begun, std::memory_order_relaxed);
   }
-  log_bytes_read_ = state_.log_bytes_read();
-  manifest_bytes_read_ = state_.manifest_bytes_read();
-  manifest_reloads_ = state_.manifest_reloads();
+  looks_ = {.log_bytes = state_.log_bytes_read(),
+            .manifest_bytes = state_.manifest_bytes_read(),
+            .manifest_reloads = state_.manifest_reloads()};
   for (size_t i = 0; i <= caught; ++i) caught_[i] = {.run = run, .status = status};
   running_ = false;
   changed_.SignalAll();
@@ -280,9 +291,9 @@ bool FollowerDB::GetIntProperty(ColumnFamilyHandle* family, const Slice& propert
       {"follower.manifest-version", view->manifest_version},
       {"follower.catch-ups", counters_.catch_ups.load(std::memory_order_relaxed)},
       {"follower.reads-again", counters_.reads_again.load(std::memory_order_relaxed)},
-      {"follower.log-bytes-read", log_bytes_read_},
-      {"follower.manifest-bytes-read", manifest_bytes_read_},
-      {"follower.manifest-reloads", manifest_reloads_},
+      {"follower.log-bytes-read", looks_.log_bytes},
+      {"follower.manifest-bytes-read", looks_.manifest_bytes},
+      {"follower.manifest-reloads", looks_.manifest_reloads},
       {"record-cache.capacity", memory_.records == nullptr ? 0 : memory_.records->capacity()},
       {"record-cache.bytes", memory_.records == nullptr ? 0 : memory_.records->used()},
       {"record-cache.hits", cached.hits},
@@ -296,6 +307,22 @@ bool FollowerDB::GetIntProperty(ColumnFamilyHandle* family, const Slice& propert
     return true;
   }
   return false;
+}
+
+FollowerProgress FollowerDB::Progress() {
+  FollowerProgress progress;
+  progress.sequence = CurrentView()->sequence;
+  progress.catch_ups = counters_.catch_ups.load(std::memory_order_relaxed);
+  progress.reads_again = counters_.reads_again.load(std::memory_order_relaxed);
+  const uint64_t current = counters_.current_nanos.load(std::memory_order_relaxed);
+  progress.lag = std::chrono::nanoseconds(clock()->NowNanos() - current);
+  MutexLock lock(&mutex_);
+  // Each run counts for the lowest goal.
+  progress.healthy = caught_[0].status.ok();
+  progress.log_bytes_read = looks_.log_bytes;
+  progress.manifest_bytes_read = looks_.manifest_bytes;
+  progress.manifest_reloads = looks_.manifest_reloads;
+  return progress;
 }
 
 void FollowerDB::GetLiveTablesMetaData(std::vector<LiveTableMetaData>* tables) {

@@ -11,6 +11,7 @@
 
 #include "db/follower/follower_state.h"
 #include "db/follower/follower_view.h"
+#include "db/metrics/follower_metrics.h"
 #include "db/read/lookup_batch.h"
 #include "nacre/db.h"
 #include "pool/pool_client.h"
@@ -147,6 +148,12 @@ class FollowerDB final : public DB {
     uint64_t run = 0;  ///< The latest one that ended.
     Status status;
   };
+  /// What runs have read.
+  struct Looks {
+    uint64_t log_bytes = 0;
+    uint64_t manifest_bytes = 0;
+    uint64_t manifest_reloads = 0;
+  };
   /// What is kept here of tables, within the budgets that the options give.
   struct Memory {
     explicit Memory(const DBOptions& options);
@@ -157,6 +164,8 @@ class FollowerDB final : public DB {
   struct Counters {
     std::atomic<uint64_t> catch_ups{0};
     std::atomic<uint64_t> reads_again{0};  ///< Reads that met reused memory.
+    /// When the last run began that did not fail, by the pool's clock.
+    std::atomic<uint64_t> current_nanos{0};
   };
 
   FollowerDB(const DBOptions& options, const std::string& name, Mode mode,
@@ -167,6 +176,8 @@ class FollowerDB final : public DB {
   /// Calls `work` while no thread catches up, nor another one calls this.
   template <typename Work>
   Status WithState(const Work& work) EXCLUDES(mutex_);
+  /// For metrics.
+  FollowerProgress Progress() EXCLUDES(mutex_);
   /// Called by the running thread.
   void InstallView(std::shared_ptr<const FollowerView> view);
   void FollowLoop() EXCLUDES(mutex_);
@@ -221,12 +232,11 @@ class FollowerDB final : public DB {
   bool closed_ GUARDED_BY(mutex_) = false;
   bool close_begun_ GUARDED_BY(mutex_) = false;  ///< Set by the thread that ends the loop.
   bool close_ended_ GUARDED_BY(mutex_) = false;
-  uint64_t log_bytes_read_ GUARDED_BY(mutex_) = 0;
-  uint64_t manifest_bytes_read_ GUARDED_BY(mutex_) = 0;
-  uint64_t manifest_reloads_ GUARDED_BY(mutex_) = 0;
+  Looks looks_ GUARDED_BY(mutex_);
   FollowerState state_;                               ///< Used by the running thread.
   std::shared_ptr<const FollowerView> current_view_;  ///< Likewise; view_ views it.
   Thread follow_thread_;
+  std::unique_ptr<FollowerMetrics> metrics_;  ///< Null if none are shown, and once it is closed.
 };
 
 }  // namespace nacre

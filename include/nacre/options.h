@@ -108,6 +108,11 @@ struct DBOptions {
   std::shared_ptr<Statistics> statistics;
   /// Told of what happens (nacre/listener.h), in their order.
   std::vector<std::shared_ptr<EventListener>> listeners;
+  /// HOST:PORT to answer GET /metrics at, for Prometheus; empty: what the environment variable
+  /// NACRE_METRICS says, and nothing if that is not set. Databases of one process that name the
+  /// same address share it. `Open` fails with `InvalidArgument` or `IOError` if it cannot be
+  /// listened at. docs/operations.md lists the metrics.
+  std::string metrics_address;
 
   // ---- Log and manifest ----------------------------------------------------------------------
 
