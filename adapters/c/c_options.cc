@@ -78,6 +78,10 @@ void nacre_options_set_db_log_dir(nacre_options_t* options, const char* dir) {
   options->rep.db_log_dir = dir;
 }
 
+void nacre_options_set_metrics_address(nacre_options_t* options, const char* address) {
+  options->rep.metrics_address = address;
+}
+
 void nacre_options_set_info_log_level(nacre_options_t* options, int value) {
   Choose(options, "info_log_level", &nacre::Options::info_log_level, value, nacre_log_error);
 }

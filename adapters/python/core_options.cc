@@ -156,6 +156,7 @@ const Setters& DatabaseSetters() {
       {"index_memory_budget", Plain(&Options::index_memory_budget)},
       {"create_missing_column_families", Plain(&Options::create_missing_column_families)},
       {"db_log_dir", Text(&Options::db_log_dir)},
+      {"metrics_address", Text(&Options::metrics_address)},
       {"statistics", Counters()},
   };
   return kSetters;

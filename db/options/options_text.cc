@@ -228,6 +228,7 @@ constexpr Field<DBOptions> kDBFields[] = {
     NACRE_DB_OPTION(take_over),
     NACRE_DB_OPTION(follow_interval),
     NACRE_DB_OPTION(db_log_dir),
+    NACRE_DB_OPTION(metrics_address),
     NACRE_DB_OPTION(info_log_level),
     NACRE_DB_OPTION(max_log_file_size),
     NACRE_DB_OPTION(log_file_time_to_roll),

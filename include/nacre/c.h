@@ -351,6 +351,8 @@ void nacre_options_set_pool(nacre_options_t* options, nacre_pool_t* pool);
 void nacre_options_set_redundancy(nacre_options_t* options, const char* redundancy);
 /// Sets a directory of this machine; see `DBOptions::db_log_dir`.
 void nacre_options_set_db_log_dir(nacre_options_t* options, const char* dir);
+/// Sets where metrics are shown; see `DBOptions::metrics_address`.
+void nacre_options_set_metrics_address(nacre_options_t* options, const char* address);
 /// One of nacre_log_debug and so on.
 void nacre_options_set_info_log_level(nacre_options_t* options, int value);
 int nacre_options_get_info_log_level(const nacre_options_t* options);

@@ -439,6 +439,24 @@ static void TestLogFolder(const char* dir) {
   fclose(log);
 }
 
+/// An address that cannot be listened at is an error that names it.
+static void TestMetricsAddress(void) {
+  nacre_options_t* own = nacre_options_create_copy(options);
+  nacre_options_set_create_if_missing(own, 1);
+  nacre_options_set_metrics_address(own, "nowhere");
+  CHECK(nacre_open(own, "shown", &error) == NULL);
+  CHECK(error != NULL && strstr(error, "'nowhere'") != NULL);
+  nacre_free(error);
+  error = NULL;
+  nacre_options_set_metrics_address(own, "127.0.0.1:0");
+  nacre_t* db = nacre_open(own, "shown", &error);
+  CHECK_OK(error);
+  nacre_close(db);
+  nacre_destroy_db(own, "shown", &error);
+  CHECK_OK(error);
+  nacre_options_destroy(own);
+}
+
 static void TestNames(const char* uri) {
   size_t count = 0;
   char** names = nacre_list_dbs(options, &count, &error);
@@ -481,6 +499,7 @@ int main(int argc, char** argv) {
   TestFollowers(db);
   TestCheckpoints(db, argv[2]);
   TestLogFolder(argv[2]);
+  TestMetricsAddress();
   TestCallbacks();
   nacre_close(db);
   TestNames(argv[1]);

@@ -95,6 +95,7 @@ TEST(OptionsTextTest, GoesThereAndBack) {
   options.max_bytes_for_level_multiplier = 2.25;
   options.write_buffer_size = 12345678;
   options.follow_interval = std::chrono::milliseconds(7);
+  options.metrics_address = "127.0.0.1:9200";
   options.prefix_extractor = NewCappedPrefixTransform(3);
   std::string db_text;
   std::string family_text;
@@ -111,6 +112,7 @@ TEST(OptionsTextTest, GoesThereAndBack) {
   EXPECT_STREQ(back.prefix_extractor->Name(), options.prefix_extractor->Name());
   EXPECT_EQ(back.redundancy, options.redundancy);
   EXPECT_EQ(back.pool_uri, options.pool_uri);
+  EXPECT_EQ(back.metrics_address, options.metrics_address);
   EXPECT_EQ(back.write_buffer_size, options.write_buffer_size);
 }
 
