@@ -4,6 +4,7 @@
 #include <prometheus/collectable.h>
 #include <prometheus/exposer.h>
 #include <prometheus/metric_family.h>
+#include <signal.h>
 
 #include <algorithm>
 #include <cctype>
@@ -92,6 +93,23 @@ class Sources final : public prometheus::Collectable {
   std::vector<const Source*> sources_ GUARDED_BY(mutex_);
 };
 
+/// Threads that begin meanwhile get none of the process's signals: an application awaits them in
+/// threads of its own.
+class BlockedSignals {
+ public:
+  BlockedSignals() {
+    sigset_t all;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before_);
+  }
+  ~BlockedSignals() { pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
+  BlockedSignals(const BlockedSignals&) = delete;
+  BlockedSignals& operator=(const BlockedSignals&) = delete;
+
+ private:
+  sigset_t before_;
+};
+
 /// HOST:PORT. The library behind Exposer understands more than that, such as lists and options.
 Status CheckAddress(const std::string& address, std::string* host) {
   const Status malformed =
@@ -152,6 +170,7 @@ Status Endpoint::Open(const std::string& address, std::unique_ptr<Endpoint>* end
   auto it = addresses->listeners.find(address);
   if (it == addresses->listeners.end()) {
     std::unique_ptr<Listener> listener;
+    const BlockedSignals blocked;
     try {  // The library throws when it cannot listen.
       listener = std::make_unique<Listener>(address, host);
     } catch (const std::exception& e) {

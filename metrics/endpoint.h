@@ -10,12 +10,13 @@ namespace nacre::metrics {
 
 /// A share in an address at which this process answers GET /metrics, in Prometheus' text format.
 /// All that name the same address share one listener, which ends with the last share. Beside the
-/// metrics of its sources a page has `nacre_build_info`, and the exposer's own.
+/// metrics of its sources a page has `nacre_build_info`, and the exposer's own. The HTTP server has
+/// the process ignore SIGPIPE from then on.
 ///
 /// Thread safety: Open may be called from many threads at once; the methods of a share by one.
 class Endpoint {
  public:
-  /// Listens at `address`, HOST:PORT with an IP address, or a name, for HOST; port 0 is a free one.
+  /// Listens at `address`, HOST:PORT; port 0 is a free one. (Debian's library knows no IPv6.)
   /// `InvalidArgument` if it is malformed, `IOError` if it cannot be listened at, both naming it.
   static Status Open(const std::string& address, std::unique_ptr<Endpoint>* endpoint);
   ~Endpoint();
