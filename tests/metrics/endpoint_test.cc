@@ -11,6 +11,9 @@
 
 #include <algorithm>
 #include <atomic>
+#include <csignal>
+#include <filesystem>
+#include <fstream>
 #include <map>
 #include <memory>
 #include <string>
@@ -173,6 +176,31 @@ TEST(EndpointTest, AnAddressThatIsTakenIsNamed) {
   const Status status = Endpoint::Open(address, &endpoint);
   EXPECT_TRUE(status.IsIOError()) << status.ToString();
   EXPECT_NE(status.ToString().find(address), std::string::npos) << status.ToString();
+}
+
+TEST(EndpointTest, ItsThreadsGetNoSignals) {
+  const auto blocked = [] {
+    std::map<std::string, std::string> masks;
+    for (const auto& thread : std::filesystem::directory_iterator("/proc/self/task")) {
+      std::ifstream status(thread.path() / "status");
+      for (std::string line; std::getline(status, line);) {
+        if (line.starts_with("SigBlk:")) masks[thread.path().filename()] = line.substr(8);
+      }
+    }
+    return masks;
+  };
+  const std::map<std::string, std::string> before = blocked();
+  const std::unique_ptr<Endpoint> endpoint = Open("127.0.0.1:0");
+  ASSERT_NE(GetMetrics(endpoint->address()), "");
+  const std::map<std::string, std::string> after = blocked();
+  EXPECT_GT(after.size(), before.size());
+  for (const auto& [thread, mask] : after) {
+    if (before.contains(thread)) {
+      EXPECT_EQ(mask, before.at(thread));
+    } else {
+      EXPECT_NE(std::stoull(mask, nullptr, 16) & (uint64_t{1} << (SIGTERM - 1)), 0u) << mask;
+    }
+  }
 }
 
 TEST(EndpointTest, SourcesComeAndGoWhilePagesAreMade) {

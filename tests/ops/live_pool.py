@@ -16,6 +16,8 @@ SECONDS_MAX = 120
 # db_bench's.
 DATABASE = "db_bench"
 NODES = 4
+# A second, so that this machine has time for what is tested.
+OPERATIONS = "--target_ops_per_second=4000"
 
 
 def free_ports(count: int) -> list[int]:
@@ -99,15 +101,16 @@ class LivePool:
             "owner", "db_bench", f"--pool={self.uri}", "--redundancy=rep(2)", "--num=20000",
             "--write_buffer_size=1048576", "--target_file_size_base=1048576",
             "--max_bytes_for_level_base=4194304", "--record_cache_size=1048576",
-            "--multiread_batched", "--reads=2000", "--duration=0", "--readwrites=1000000000",
+            "--multiread_batched", "--reads=2000", "--readwrites=1000000000", OPERATIONS,
             "--benchmarks=fillrandom,waitforcompaction,multireadrandom,seekrandom,readrandom,"
             "readrandomwriterandom", metrics=self.owner)
-        await_true("the owner has filled its database",
-                   lambda: "readrandom " in self.log_of("owner"), [owner])
+        await_true("the owner has filled its database and read from it", lambda: int(
+            (re.findall(r"(?m)^nacre_db_keys_read_total{.*} (\d+)$", self.page(self.owner))
+             or [0])[0]) > 2000, [owner])
         follower = self.start(
             "follower", "db_bench", f"--pool={self.uri}", "--use_existing_db",
             "--use_secondary_db", "--secondary_update_interval=0.1", "--num=20000",
-            "--duration=100000", "--benchmarks=readrandom", metrics=self.follower)
+            "--duration=100000", OPERATIONS, "--benchmarks=readrandom", metrics=self.follower)
         archive = self.start(
             "archive", "nacre-archive", f"--pool={self.uri}", f"--to={self.folder}/archives",
             DATABASE, metrics=self.archive)
