@@ -67,8 +67,10 @@ class DatabaseMetricsTest : public testing::Test {
 };
 
 TEST_F(DatabaseMetricsTest, AnOwnerShowsWhatItDoesUntilItIsClosed) {
+  Options options = MakeOptions();
+  options.disable_auto_compactions = true;
   std::unique_ptr<DB> db;
-  ASSERT_TRUE(IsOk(DB::Open(MakeOptions(), "orders", &db)));
+  ASSERT_TRUE(IsOk(DB::Open(options, "orders", &db)));
   EXPECT_NE(db->GetDBOptions().statistics, nullptr);
   std::map<std::string, double> samples = Samples();
   EXPECT_EQ(samples.at("nacre_db_keys_written_total{database=\"orders\"}"), 0);
