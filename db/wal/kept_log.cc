@@ -8,13 +8,19 @@
 namespace nacre {
 
 void KeptLog::Add(LogSegment segment, SequenceNumber through) {
-  const bool recorded = segment.kept;
-  segment.kept = true;
   const uint64_t number = segment.number;
   const uint64_t bytes = segment.copies.front().length;
-  const auto [it, added] = segments_.try_emplace(
-      number, Kept{.segment = std::move(segment), .through = through, .recorded = recorded});
+  const bool added =
+      segments_.try_emplace(number, Kept{.segment = std::move(segment), .through = through}).second;
   if (added) bytes_ += bytes;
+  const auto newest = std::prev(segments_.end());
+  for (auto it = segments_.begin(); it != newest; ++it) Mark(&it->second);
+}
+
+void KeptLog::Mark(Kept* kept) {
+  if (kept->segment.kept) return;
+  kept->segment.kept = true;
+  kept->recorded = false;
 }
 
 LogSegment KeptLog::TakeOldest() {
@@ -48,6 +54,7 @@ std::vector<LogSegment> KeptLog::LeaveNodes(const std::function<bool(NodeId)>& l
     }
     given_up_.insert(given_up_.end(), left, copies.end());
     copies.erase(left, copies.end());
+    kept.segment.kept = true;
     kept.recorded = false;
   }
   std::vector<LogSegment> unneeded;

@@ -12,7 +12,9 @@
 namespace nacre {
 
 /// The segments of a log of which all is in tables, and which stay for those that read the log. The
-/// manifest marks them, so that recovery and followers do not read them.
+/// manifest marks them, so that recovery and followers do not read them; but for the newest one,
+/// from which the next owner learns where its predecessor's log ends. That one is marked, too, once
+/// a copy of it is lost: no recovery may depend on what has less copies than it should.
 ///
 /// Invariant: the segments follow one another in the log, and the oldest ones go first, so that
 /// what is left has no gap.
@@ -48,9 +50,10 @@ class KeptLog {
   struct Kept {
     LogSegment segment;
     SequenceNumber through = 0;
-    bool recorded = false;
+    bool recorded = true;
   };
 
+  static void Mark(Kept* kept);
   LogSegment TakeOldest();
 
   std::map<uint64_t, Kept> segments_;  ///< By number.

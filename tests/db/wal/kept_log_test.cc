@@ -61,18 +61,22 @@ TEST(KeptLogTest, WhatReadersNeedStaysUpToTheBound) {
             List({4, 5}));
 }
 
-TEST(KeptLogTest, EachIsRecordedOnce) {
-  KeptLog kept = KeptSegments(2);
+TEST(KeptLogTest, AllButTheNewestAreMarkedOnce) {
+  KeptLog kept = KeptSegments(3);
   EXPECT_EQ(Numbers(kept.Unrecorded()), List({1, 2}));
   EXPECT_TRUE(kept.Unrecorded().front().kept);
   EXPECT_TRUE(kept.Recorded().empty());
   EXPECT_TRUE(kept.Unrecorded().empty());
-  // One that the manifest has already is not written once more.
-  LogSegment known = Segment(3);
-  known.kept = true;
-  kept.Add(known, 30);
   kept.Add(Segment(4), 40);
-  EXPECT_EQ(Numbers(kept.Unrecorded()), List({4}));
+  EXPECT_EQ(Numbers(kept.Unrecorded()), List({3}));
+  kept.Recorded();
+  // One that the manifest has already is not written once more.
+  KeptLog next;
+  LogSegment known = Segment(1);
+  known.kept = true;
+  next.Add(known, 10);
+  next.Add(Segment(2), 20);
+  EXPECT_TRUE(next.Unrecorded().empty());
 }
 
 TEST(KeptLogTest, ACopyThatIsLeftIsFreedOnceThatIsRecorded) {
@@ -90,6 +94,17 @@ TEST(KeptLogTest, ACopyThatIsLeftIsFreedOnceThatIsRecorded) {
   EXPECT_EQ(freed[0].start.node, 0u);
   EXPECT_TRUE(kept.Recorded().empty());
   EXPECT_EQ(kept.bytes(), 2 * kBytes);
+}
+
+TEST(KeptLogTest, NoRecoveryDependsOnTheNewestOnceACopyIsLost) {
+  KeptLog kept;
+  kept.Add(Segment(1, 0, 1), 10);
+  EXPECT_TRUE(kept.Unrecorded().empty());
+  EXPECT_TRUE(kept.LeaveNodes([](NodeId node) { return node == 1; }).empty());
+  const std::vector<LogSegment> changed = kept.Unrecorded();
+  ASSERT_EQ(Numbers(changed), List({1}));
+  EXPECT_TRUE(changed[0].kept);
+  EXPECT_EQ(changed[0].copies.size(), 1u);
 }
 
 TEST(KeptLogTest, OneWithoutCopiesGoesWithAllBeforeIt) {
