@@ -20,8 +20,8 @@
 #include "nacre/checkpoint.h"
 #include "nacre/options.h"
 #include "nacre/status.h"
+#include "util/api/program_version.h"
 #include "util/log.h"
-#include "util/program_version.h"
 
 DEFINE_string(pool, "", "the pool's URI, such as tcp:10.0.0.1:7400,10.0.0.2:7400");
 DEFINE_string(to, "", "directory of the archives; that of a database is DIR/DATABASE");

@@ -29,9 +29,9 @@
 #include "pool/pool_file.h"
 #include "pool/reports.h"
 #include "pool/wire/node_stats.h"
+#include "util/api/program_version.h"
 #include "util/json_text.h"
 #include "util/log.h"
-#include "util/program_version.h"
 #include "util/uri.h"
 
 DEFINE_string(pool, "",

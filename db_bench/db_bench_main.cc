@@ -13,8 +13,8 @@
 #include "db_bench/report/report.h"
 #include "db_bench/runner.h"
 #include "nacre/utilities/etcd.h"
+#include "util/api/program_version.h"
 #include "util/clock.h"
-#include "util/program_version.h"
 
 namespace {
 

@@ -19,8 +19,8 @@
 #include "metrics/page.h"
 #include "pool/connect/pool_secret.h"
 #include "pool/wire/node_stats.h"
+#include "util/api/program_version.h"
 #include "util/log.h"
-#include "util/program_version.h"
 #include "util/uri.h"
 
 DEFINE_string(listen, "",

@@ -13,6 +13,7 @@
 #include <utility>
 #include <vector>
 
+#include "nacre/version.h"
 #include "util/exceptions.h"
 #include "util/mutex.h"
 #include "util/never_destroyed.h"
@@ -83,7 +84,7 @@ class Sources final : public prometheus::Collectable {
  private:
   void Fill(Page* page) const {
     page->Add({"nacre_build_info", "1; the version is a label.", Kind::kGauge},
-              {{"version", NACRE_VERSION}}, 1.0);
+              {{"version", GetNacreVersionAsString()}}, 1.0);
     // A page at a time, so that a source which goes knows that it is not asked any more.
     MutexLock lock(&mutex_);
     for (const Source* source : sources_) source->Collect(page);

@@ -20,8 +20,8 @@
 #include "perf/workload.h"
 #include "pool/connect/pool_secret.h"
 #include "rdma/unique_fd.h"
+#include "util/api/program_version.h"
 #include "util/log.h"
-#include "util/program_version.h"
 #include "util/uri.h"
 
 DEFINE_uint64(size, 512, "bytes that an operation moves (cas: always 8)");
