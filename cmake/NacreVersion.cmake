@@ -35,7 +35,7 @@ endforeach()
 
 # nacre_know_version(LIBRARY): LIBRARY, where GetNacreVersionAsString is, finds the commit.
 function(nacre_know_version library)
-  target_include_directories(${library} SYSTEM PRIVATE ${nacre_generated})
+  target_include_directories(${library} SYSTEM PUBLIC $<BUILD_INTERFACE:${nacre_generated}>)
   # What includes this project has no tests that matter here.
   set(within_build nacre_build_version)
   if(PROJECT_IS_TOP_LEVEL)
