@@ -1,10 +1,13 @@
-// A disk that loses what was not synced, for processes that are killed: a library for LD_PRELOAD.
-// What a process writes to files below the directory that NACRE_LOSSY_DISK names stays in its
-// memory until it calls fsync or fdatasync, or reads the file, and so is gone with it. As on a
-// real disk, some of it may be there nevertheless: now and then a beginning is written at once, by
-// the seed NACRE_LOSSY_SEED. Names are there as soon as they are made.
+// A disk that loses what was not synced, for processes that are killed: a library for LD_PRELOAD,
+// or a part of a simulation. What a process writes to files below the directory that
+// NACRE_LOSSY_DISK names stays in its memory until it calls fsync or fdatasync, or opens a file
+// there, and so is gone with it. As on a real disk, some of it may be there nevertheless: now and
+// then a beginning is written at once, by the seed NACRE_LOSSY_SEED. Names are there as soon as
+// they are made.
 //
 // It does not use the project's code: it is loaded into processes of all kinds.
+
+#include "tests/archive/lossy_disk.h"
 
 #include <dlfcn.h>
 #include <fcntl.h>
@@ -56,6 +59,16 @@ class LossyDisk {
     const std::lock_guard lock(mutex_);
     const auto file = unsynced_.find(descriptor);
     if (file != unsynced_.end()) WriteOut(descriptor, &file->second, file->second.size());
+  }
+  void Become(const char* folder, uint64_t seed) {
+    folder_ = folder;
+    random_ = seed;
+  }
+  void Crash() {
+    static auto* const real = REAL(close);
+    const std::lock_guard lock(mutex_);
+    for (const auto& [descriptor, bytes] : unsynced_) real(descriptor);
+    unsynced_.clear();
   }
   void SyncAll() {
     const std::lock_guard lock(mutex_);
@@ -150,5 +163,9 @@ int close(int descriptor) {
   LossyDisk::Get().Closed(descriptor);
   return real(descriptor);
 }
+
+void nacre_lossy_disk(const char* folder, uint64_t seed) { LossyDisk::Get().Become(folder, seed); }
+
+void nacre_lossy_disk_crash(void) { LossyDisk::Get().Crash(); }
 
 }  // extern "C"
