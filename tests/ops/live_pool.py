@@ -65,7 +65,7 @@ class LivePool:
         self.owner, self.follower, self.archive, self.prometheus = (
             f"127.0.0.1:{port}" for port in ports[2 * NODES:])
         self.uri = "tcp:" + ",".join(node.removeprefix("tcp:") for node in self.nodes)
-        self.node_processes = [self.start_node(i) for i in range(NODES)]
+        self.node_processes: list[subprocess.Popen] = []
 
     def close(self) -> None:
         for process in self.processes:
@@ -92,10 +92,13 @@ class LivePool:
                           "--size=256MiB", "--slab_size=1MiB",
                           f"--metrics={self.node_metrics[index]}")
 
-    def start_users(self) -> None:
-        """The owner, and those that read what it has made."""
+    def start_nodes(self) -> None:
+        self.node_processes = [self.start_node(i) for i in range(NODES)]
         await_true("all nodes serve", lambda: all(
             "ready:" in self.log_of(f"node{i}") for i in range(NODES)), self.node_processes)
+
+    def start_users(self) -> None:
+        """The owner, and those that read what it has made."""
         # It does each kind of operation first, and then goes on until it is ended.
         owner = self.start(
             "owner", "db_bench", f"--pool={self.uri}", "--redundancy=rep(2)", "--num=20000",

@@ -158,6 +158,7 @@ class LivePoolTest(unittest.TestCase):
         cls.addClassCleanup(folder.cleanup)
         cls.pool = LivePool(BINARIES, pathlib.Path(folder.name))
         cls.addClassCleanup(cls.pool.close)
+        cls.pool.start_nodes()
         cls.pool.start_users()
         cls.pool.start_prometheus(ALERTS.read_text())
 
