@@ -20,6 +20,7 @@ class InterposedIncomingConnection final : public IncomingConnection {
 
   const std::string& private_data() const override { return inner_->private_data(); }
   QueueDepths depths() const override { return inner_->depths(); }
+  std::shared_ptr<const Credential> credential() const override { return inner_->credential(); }
   Status Accept(CompletionQueue* send_queue, CompletionQueue* receive_queue,
                 const std::string& reply, std::unique_ptr<QueuePair>* queue_pair) override {
     std::unique_ptr<QueuePair> inner_pair;

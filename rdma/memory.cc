@@ -261,7 +261,8 @@ Status CreateMemory(ObjectName name, size_t size, MemoryKind kind, UniqueFd* fd,
   if (kind == MemoryKind::kShareable) {
     *fd = UniqueFd(memfd_create("nacre", MFD_CLOEXEC | MFD_ALLOW_SEALING));
     if (!fd->valid()) return SystemError("memfd_create");
-    if (ftruncate(fd->get(), static_cast<off_t>(mapped_size)) != 0 ||
+    if (fchmod(fd->get(), S_IRUSR) != 0 ||
+        ftruncate(fd->get(), static_cast<off_t>(mapped_size)) != 0 ||
         fcntl(fd->get(), F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) != 0) {
       return SystemError("size a memfd to " + FormatBytes(mapped_size));
     }

@@ -30,6 +30,8 @@ struct ObjectName {
 
 inline constexpr uint64_t kControlObject = uint64_t{1} << 32;
 inline uint64_t RegionObject(uint32_t key) { return key; }
+/// A region of another process whose descriptor lets this one read only.
+inline uint64_t ReadOnlyRegionObject(uint32_t key) { return (uint64_t{3} << 32) | key; }
 inline uint64_t ConnectionObject(uint32_t number) { return (uint64_t{2} << 32) | number; }
 
 /// Mapped memory; unmapped on destruction. Immutable but for the bytes it maps.
@@ -106,8 +108,10 @@ class MappingTable {
 
 /// What a new shared object is made of.
 enum class MemoryKind : uint8_t {
-  kShareable,  ///< A sealed memfd; in 2 MiB pages where the kernel grants them to shared memory.
-  kPrivate,    ///< Anonymous, for peers in this process only: transparent huge pages always work.
+  /// A sealed memfd, in 2 MiB pages where the kernel grants them to shared memory. Its mode lets
+  /// other users that are handed a descriptor open no other one to write.
+  kShareable,
+  kPrivate,  ///< Anonymous, for peers in this process only: transparent huge pages always work.
 };
 
 /// Creates zeroed memory, maps it and enters it into the process's table. `fd` stays invalid for

@@ -1,6 +1,14 @@
 #include "rdma/transport.h"
 
+#include "rdma/secret_ring.h"
+
 namespace nacre::rdma {
+
+Status RingOf(const DeviceOptions& options, std::shared_ptr<SecretRing>* ring) {
+  if (options.ring == nullptr) return SecretRing::OfOne(options.secret, ring);
+  *ring = options.ring;
+  return Status::OK();
+}
 
 const char* ToString(CompletionCode code) {
   switch (code) {

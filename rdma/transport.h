@@ -15,6 +15,9 @@
 
 namespace nacre::rdma {
 
+class Credential;
+class SecretRing;
+
 // The transport contract, in verbs vocabulary. Every backend (`shm`, `tcp`, `verbs`, `sim`) and
 // every decorator (`fault`, `nic`) meets it; tests/rdma/*_contract_test.cc are its executable form.
 //
@@ -270,6 +273,10 @@ class IncomingConnection {
   virtual const std::string& private_data() const = 0;
   /// What the connecting side asked for; the queue pair of this side gets the same.
   virtual QueueDepths depths() const = 0;
+  /// What the connecting side has proven to know (rdma/secret_ring.h); never null. If that may not
+  /// write, one-sided requests of the connecting side that change memory complete with
+  /// kRemoteAccessError there, whatever key they name; those of this side are free.
+  virtual std::shared_ptr<const Credential> credential() const = 0;
   /// Completes the connection. `reply` (same limit) is handed to the connecting side.
   virtual Status Accept(CompletionQueue* send_queue, CompletionQueue* receive_queue,
                         const std::string& reply, std::unique_ptr<QueuePair>* queue_pair) = 0;
@@ -351,7 +358,13 @@ struct DeviceOptions {
   std::string secret{};
   /// Receives reports of refused peers, malformed frames and the like. May be null.
   std::shared_ptr<Logger> logger{};
+  /// What counts instead of `secret` where there are several secrets (rdma/secret_ring.h): its
+  /// owner may replace them at any time. May be null.
+  std::shared_ptr<SecretRing> ring{};
 };
+
+/// The ring of the options, or one of their secret.
+Status RingOf(const DeviceOptions& options, std::shared_ptr<SecretRing>* ring);
 
 /// Opens the device for a URI scheme: "shm", "cxl", "tcp", "verbs", or "embedded" for peers all
 /// in this process. `InvalidArgument` for an unknown scheme or parameter, `NotSupported` for a

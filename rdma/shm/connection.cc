@@ -1,5 +1,6 @@
 #include "rdma/shm/connection.h"
 
+#include <fcntl.h>
 #include <sys/socket.h>
 
 #include <utility>
@@ -23,6 +24,20 @@ Status Connection::SetPeerDoorbell(const DoorbellName& name, UniqueFd control, U
   return Status::OK();
 }
 
+Status Connection::FileToHandOut(int* file, UniqueFd* made) const {
+  if (*file < 0 || same_process()) {
+    *file = -1;
+    return Status::OK();
+  }
+  if (parts_.peer_may_write) return Status::OK();
+  // Opened anew, since a duplicate would write as well as the original does.
+  const std::string path = "/proc/self/fd/" + std::to_string(*file);
+  *made = UniqueFd(open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  if (!made->valid()) return SystemError("open " + path + " for a peer that only reads");
+  *file = made->get();
+  return Status::OK();
+}
+
 Status Connection::TakeAnnouncement(Packet packet) {
   RegionMessage message;
   NACRE_RETURN_IF_ERROR(DecodeRegion(packet.bytes(), &message));
@@ -41,9 +56,11 @@ Status Connection::AddRegion(const RegionMessage& message, const std::vector<Uni
     if (region.mapping == nullptr) return Status::OK();  // Dropped since.
   } else {
     if (fds.size() != 1) return Status::InvalidArgument("a region without its memory");
-    const bool writable = region.access == Access::kRemoteAll;
-    NACRE_RETURN_IF_ERROR(MappingTable::Process()->FindOrMap(name, fds[0].get(), message.size,
-                                                             writable, &region.mapping));
+    const bool writable = may_write_ && region.access == Access::kRemoteAll;
+    // Another connection of this process may have a descriptor of it that lets it write.
+    const ObjectName kept_apart{name.device, ReadOnlyRegionObject(message.key)};
+    NACRE_RETURN_IF_ERROR(MappingTable::Process()->FindOrMap(
+        may_write_ ? name : kept_apart, fds[0].get(), message.size, writable, &region.mapping));
   }
   if (region.mapping->size() < message.size) {
     return Status::InvalidArgument("a region larger than its memory");
@@ -115,9 +132,12 @@ bool Connection::FindRegion(uint32_t key, PeerRegion* region) {
 }
 
 void Connection::Announce(const RegionMessage& message, int fd, const Deadline& deadline) {
+  UniqueFd made;
   std::vector<int> fds;
-  if (fd >= 0 && !same_process()) fds.push_back(fd);
-  if (!SendBy(socket(), deadline, &message, sizeof(message), fds).ok()) {
+  Status sent = FileToHandOut(&fd, &made);
+  if (fd >= 0) fds.push_back(fd);
+  if (sent.ok()) sent = SendBy(socket(), deadline, &message, sizeof(message), fds);
+  if (!sent.ok()) {
     CutOff();
     MarkPeerGone();
   }

@@ -58,6 +58,8 @@ class Connection {
     Refusals* refusals = nullptr;  ///< The device's refusals.
     /// Hears of the peer's memory that outlives it; null: it may stay here as well.
     KeptMemory* kept_memory = nullptr;
+    /// Whether the peer's secret lets it write to this process's regions.
+    bool peer_may_write = true;
   };
   explicit Connection(Parts parts) : parts_(std::move(parts)) {}
 
@@ -81,6 +83,13 @@ class Connection {
   ControlBlock* peer_control() const {
     return reinterpret_cast<ControlBlock*>(peer_doorbell_.control->data());
   }
+
+  /// Handshake, as above: whether this process's secret lets it write to the peer's regions.
+  void set_may_write(bool may_write) { may_write_ = may_write; }
+  bool may_write() const { return may_write_; }
+  /// What the peer is handed with the announcement of a region with the memory `*file`: that, or a
+  /// descriptor of it for reading only, which `*made` then keeps, or -1 if it needs none.
+  Status FileToHandOut(int* file, UniqueFd* made) const;
 
   /// Reads `count` announcements, waiting for them. A malformed one is `Unavailable` and counted.
   Status ReadAnnouncements(uint32_t count, const Deadline& deadline) EXCLUDES(mutex_);
@@ -130,6 +139,7 @@ class Connection {
 
   const Parts parts_;
   PeerDoorbell peer_doorbell_;
+  bool may_write_ = true;
   /// Regions are announced while the peer's answer is still awaited, by then as to another process.
   std::atomic<bool> same_process_{false};
   std::atomic<bool> cut_off_{false};

@@ -75,36 +75,16 @@ Status ConnectFailure(const std::string& peer, const Status& status) {
 
 }  // namespace
 
-ShmRegion::~ShmRegion() {
-  device_->DropRegion(this);
-  DiscardMemory(*mapping_, fd_->get());
-}
-
-Status ShmRegion::Grant(size_t offset, size_t size, Access access,
-                        std::unique_ptr<RegionGrant>* grant) {
-  return device_->Grant(this, offset, size, access, grant);
-}
-
-ShmGrant::~ShmGrant() { Revoke().IgnoreError(); }
-
-Status ShmGrant::Revoke() {
-  if (state_ == State::kOver) return Status::OK();
-  const bool first = state_ == State::kInForce;
-  state_ = State::kRevoked;
-  NACRE_RETURN_IF_ERROR(device_->EndGrant(key_.key, first));
-  state_ = State::kOver;
-  return Status::OK();
-}
-
 ShmDevice::ShmDevice(const char* scheme, const DeviceOptions& options, Clock* clock,
-                     std::shared_ptr<DeviceControl> control, UniqueFd epoll_fd, UniqueFd kick_fd)
+                     std::shared_ptr<SecretRing> ring, std::shared_ptr<DeviceControl> control,
+                     UniqueFd epoll_fd, UniqueFd kick_fd)
     : scheme_(scheme),
       memory_kind_(std::strcmp(scheme, "embedded") == 0 ? MemoryKind::kPrivate
                                                         : MemoryKind::kShareable),
       lets_memory_go_(std::strcmp(scheme, "cxl") == 0),
       may_map_(MayMap(options.parameters)),
       clock_(clock),
-      secret_(options.secret),
+      ring_(std::move(ring)),
       refusals_(options.logger, clock),
       control_(std::move(control)),
       writers_(options.logger),
@@ -123,6 +103,8 @@ ShmDevice::ShmDevice(const char* scheme, const DeviceOptions& options, Clock* cl
 
 Status ShmDevice::Open(const char* scheme, const DeviceOptions& options, Clock* clock,
                        std::unique_ptr<Device>* device) {
+  std::shared_ptr<SecretRing> ring;
+  NACRE_RETURN_IF_ERROR(RingOf(options, &ring));
   std::shared_ptr<DeviceControl> control;
   NACRE_RETURN_IF_ERROR(DeviceControl::Create(NewDeviceId(), &control));
   UniqueFd epoll_fd(epoll_create1(EPOLL_CLOEXEC));
@@ -132,8 +114,8 @@ Status ShmDevice::Open(const char* scheme, const DeviceOptions& options, Clock* 
   if (epoll_ctl(epoll_fd.get(), EPOLL_CTL_ADD, kick_fd.get(), &event) != 0) {
     return SystemError("epoll_ctl");
   }
-  device->reset(new ShmDevice(scheme, options, clock, std::move(control), std::move(epoll_fd),
-                              std::move(kick_fd)));
+  device->reset(new ShmDevice(scheme, options, clock, std::move(ring), std::move(control),
+                              std::move(epoll_fd), std::move(kick_fd)));
   return Status::OK();
 }
 
@@ -300,8 +282,11 @@ Status ShmDevice::Introduce(const std::shared_ptr<Connection>& connection, void*
   *regions = static_cast<uint32_t>(told->size());
   NACRE_RETURN_IF_ERROR(SendBy(socket, deadline, message, size, fds));
   for (size_t i = 0; i < told->size(); i++) {
+    UniqueFd made;
+    int file = files[i]->get();
+    NACRE_RETURN_IF_ERROR(connection->FileToHandOut(&file, &made));
     std::vector<int> region_fds;
-    if (files[i]->valid() && !connection->same_process()) region_fds.push_back(files[i]->get());
+    if (file >= 0) region_fds.push_back(file);
     NACRE_RETURN_IF_ERROR(SendBy(socket, deadline, &(*told)[i], sizeof(RegionMessage), region_fds));
   }
   return Status::OK();
@@ -323,8 +308,9 @@ void ShmDevice::KeepInformed(const std::shared_ptr<Connection>& connection,
   connections_[connection->id()] = connection;
 }
 
-Status ShmDevice::ProveTo(const Connection& connection, const Hello& hello,
-                          const Deadline& deadline, Introduction* introduction) {
+Status ShmDevice::ProveTo(const Connection& connection, const std::string& secret,
+                          const Hello& hello, const Deadline& deadline,
+                          Introduction* introduction) {
   // A listener of another version may have said so, and closed, before it is greeted.
   if (Status sent = SendBy(connection.socket(), deadline, &hello, sizeof(hello), {});
       !sent.ok() && !sent.IsUnavailable()) {
@@ -349,12 +335,12 @@ Status ShmDevice::ProveTo(const Connection& connection, const Hello& hello,
     return Status::Unavailable("the listener does not speak this protocol");
   }
   const Handshake said = Said(hello, challenge);
-  const Status proven = CheckProof(challenge.proof, secret_, Role::kListener, said);
+  const Status proven = CheckProof(challenge.proof, secret, Role::kListener, said);
   if (!proven.ok()) {
     refusals_.Refused(connection.peer(), proven.message());
     return proven;
   }
-  return Prove(secret_, Role::kConnector, said, &introduction->proof);
+  return Prove(secret, Role::kConnector, said, &introduction->proof);
 }
 
 Status ShmDevice::Connect(const std::string& address, const std::string& private_data,
@@ -403,11 +389,12 @@ Status ShmDevice::Connect(const std::string& address, const std::string& private
   hello.this_process_only = this_process_only() ? 1 : 0;
   hello.private_size = static_cast<uint32_t>(private_data.size());
   private_data.copy(hello.private_data, private_data.size());
-  NACRE_RETURN_IF_ERROR(DrawNonce(&hello.nonce));
+  const std::shared_ptr<const Credential> own = ring_->own();
+  NACRE_RETURN_IF_ERROR(DrawConnectorNonce(own->id(), &hello.nonce));
 
   const std::string& peer = connection->peer();
   Introduction introduction;
-  Status status = ProveTo(*connection, hello, deadline, &introduction);
+  Status status = ProveTo(*connection, own->secret(), hello, deadline, &introduction);
   if (!status.ok()) return ConnectFailure(peer, status);
   std::vector<RegionMessage> told;
   status = Introduce(connection, &introduction, sizeof(introduction), &introduction.regions,
@@ -428,6 +415,7 @@ Status ShmDevice::Connect(const std::string& address, const std::string& private
     status = Rejection(answer);
   }
   if (status.ok()) {
+    connection->set_may_write(answer.may_write != 0);
     status = connection->SetPeerDoorbell(answer.doorbell, std::move(packet.fds[0]),
                                          std::move(packet.fds[1]));
   }
@@ -444,10 +432,10 @@ Status ShmDevice::Connect(const std::string& address, const std::string& private
   return Status::OK();
 }
 
-Status ShmDevice::Accept(UniqueFd socket, PeerProcess process, const Hello& hello, uint32_t regions,
-                         std::vector<UniqueFd> fds, ShmCompletionQueue* send_queue,
-                         ShmCompletionQueue* receive_queue, const std::string& reply,
-                         std::unique_ptr<QueuePair>* queue_pair) {
+Status ShmDevice::Accept(UniqueFd socket, PeerProcess process, const Hello& hello, bool may_write,
+                         uint32_t regions, std::vector<UniqueFd> fds,
+                         ShmCompletionQueue* send_queue, ShmCompletionQueue* receive_queue,
+                         const std::string& reply, std::unique_ptr<QueuePair>* queue_pair) {
   NACRE_RETURN_IF_ERROR(CheckPrivateData(reply));
   const QueueDepths depths{.send = static_cast<int>(hello.send_depth),
                            .receive = static_cast<int>(hello.receive_depth),
@@ -465,7 +453,8 @@ Status ShmDevice::Accept(UniqueFd socket, PeerProcess process, const Hello& hell
       .receive_doorbell = receive_queue->doorbell(),
       .receive_bit = uint64_t{1} << group,
       .refusals = &refusals_,
-      .kept_memory = lets_memory_go_ ? &kept_memory_ : nullptr};
+      .kept_memory = lets_memory_go_ ? &kept_memory_ : nullptr,
+      .peer_may_write = may_write};
   NACRE_RETURN_IF_ERROR(MappingTable::Process()->FindOrMap(
       {hello.doorbell.device, ConnectionObject(hello.connection)}, fds[2].get(),
       ConnectionMemory::Bytes(hello.ring_slots), true, &parts.memory));
@@ -481,6 +470,7 @@ Status ShmDevice::Accept(UniqueFd socket, PeerProcess process, const Hello& hell
   Answer answer;
   answer.doorbell = {control_->device_id(), receive_queue->doorbell()->index(), group};
   answer.private_size = static_cast<uint32_t>(reply.size());
+  answer.may_write = may_write ? 1 : 0;
   reply.copy(answer.private_data, reply.size());
   // Attached before the peer learns the doorbell: it may send as soon as it has the answer.
   auto accepted =

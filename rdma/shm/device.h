@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "rdma/refusals.h"
+#include "rdma/secret_ring.h"
 #include "rdma/shm/completion_queue.h"
 #include "rdma/shm/connection.h"
 #include "rdma/shm/control.h"
@@ -64,13 +65,13 @@ class ShmDevice final : public Device {
   const char* scheme() const override { return scheme_; }
 
   Clock* clock() const { return clock_; }
-  const std::string& secret() const { return secret_; }
+  const SecretRing& ring() const { return *ring_; }
   Refusals* refusals() { return &refusals_; }
 
   /// The accepting end of a handshake, from the introduction of a peer that has proven itself to
-  /// the queue pair. `regions`: announcements that follow.
-  Status Accept(UniqueFd socket, PeerProcess process, const Hello& hello, uint32_t regions,
-                std::vector<UniqueFd> fds, ShmCompletionQueue* send_queue,
+  /// the queue pair. `may_write`: what it is allowed. `regions`: announcements that follow.
+  Status Accept(UniqueFd socket, PeerProcess process, const Hello& hello, bool may_write,
+                uint32_t regions, std::vector<UniqueFd> fds, ShmCompletionQueue* send_queue,
                 ShmCompletionQueue* receive_queue, const std::string& reply,
                 std::unique_ptr<QueuePair>* queue_pair) EXCLUDES(announce_mutex_);
   /// Called by the queue pair's destructor.
@@ -85,15 +86,16 @@ class ShmDevice final : public Device {
 
  private:
   ShmDevice(const char* scheme, const DeviceOptions& options, Clock* clock,
-            std::shared_ptr<DeviceControl> control, UniqueFd epoll_fd, UniqueFd kick_fd);
+            std::shared_ptr<SecretRing> ring, std::shared_ptr<DeviceControl> control,
+            UniqueFd epoll_fd, UniqueFd kick_fd);
 
   Status MakeRegion(uint32_t key, size_t size, Access access, UniqueFd fd,
                     std::shared_ptr<Mapping> mapping, std::unique_ptr<MemoryRegion>* region)
       EXCLUDES(announce_mutex_);
   bool this_process_only() const { return memory_kind_ == MemoryKind::kPrivate; }
   /// The connecting end of a handshake, up to the listener's proof.
-  Status ProveTo(const Connection& connection, const Hello& hello, const Deadline& deadline,
-                 Introduction* introduction);
+  Status ProveTo(const Connection& connection, const std::string& secret, const Hello& hello,
+                 const Deadline& deadline, Introduction* introduction);
   /// Sends the handshake message and all regions, whose messages `*told` then has. `regions` is the
   /// message's field for their number. The peer must have proven itself. Holds no lock as it sends:
   /// the peer may read only after another thread's connection has come to be.
@@ -122,7 +124,7 @@ class ShmDevice final : public Device {
   const bool lets_memory_go_;  ///< When peers have ended: see KeptMemory.
   const bool may_map_;
   Clock* const clock_;
-  const std::string secret_;
+  const std::shared_ptr<SecretRing> ring_;
   Refusals refusals_;
   const std::shared_ptr<DeviceControl> control_;
   PeerWriters writers_;

@@ -32,11 +32,13 @@ void Refuse(ShmDevice* device, int socket, MessageType type, const std::string& 
 
 class ShmIncomingConnection final : public IncomingConnection {
  public:
-  ShmIncomingConnection(ShmDevice* device, UniqueFd socket, PeerProcess process, const Hello& hello,
+  ShmIncomingConnection(ShmDevice* device, UniqueFd socket, PeerProcess process,
+                        std::shared_ptr<const Credential> credential, const Hello& hello,
                         uint32_t regions, std::vector<UniqueFd> fds)
       : device_(device),
         socket_(std::move(socket)),
         process_(std::move(process)),
+        credential_(std::move(credential)),
         hello_(hello),
         regions_(regions),
         fds_(std::move(fds)),
@@ -49,6 +51,7 @@ class ShmIncomingConnection final : public IncomingConnection {
             .receive = static_cast<int>(hello_.receive_depth),
             .control = hello_.control != 0};
   }
+  std::shared_ptr<const Credential> credential() const override { return credential_; }
 
   Status Accept(CompletionQueue* send_queue, CompletionQueue* receive_queue,
                 const std::string& reply, std::unique_ptr<QueuePair>* queue_pair) override {
@@ -57,8 +60,8 @@ class ShmIncomingConnection final : public IncomingConnection {
     UniqueFd copy(fcntl(socket_.get(), F_DUPFD_CLOEXEC, 0));
     if (!copy.valid()) return SystemError("dup");
     Status status =
-        device_->Accept(std::move(copy), std::move(process_), hello_, regions_, std::move(fds_),
-                        static_cast<ShmCompletionQueue*>(send_queue),
+        device_->Accept(std::move(copy), std::move(process_), hello_, credential_->may_write(),
+                        regions_, std::move(fds_), static_cast<ShmCompletionQueue*>(send_queue),
                         static_cast<ShmCompletionQueue*>(receive_queue), reply, queue_pair);
     if (status.ok()) {
       socket_.Reset();
@@ -78,6 +81,7 @@ class ShmIncomingConnection final : public IncomingConnection {
   ShmDevice* const device_;
   UniqueFd socket_;
   PeerProcess process_;
+  const std::shared_ptr<const Credential> credential_;
   const Hello hello_;
   const uint32_t regions_;
   std::vector<UniqueFd> fds_;
@@ -179,8 +183,9 @@ bool ShmListener::TakeGreeting(std::unique_ptr<IncomingConnection>* incoming) {
     greetings_.erase(greetings_.begin() + static_cast<ptrdiff_t>(i));
     if (step == Step::kOver) continue;
     *incoming = std::make_unique<ShmIncomingConnection>(
-        device_, std::move(greeting.socket), std::move(greeting.process), greeting.hello,
-        introduction.regions, std::move(packet.fds));
+        device_, std::move(greeting.socket), std::move(greeting.process),
+        std::move(greeting.credential), greeting.hello, introduction.regions,
+        std::move(packet.fds));
     return true;
   }
   return false;
@@ -224,11 +229,12 @@ ShmListener::Step ShmListener::TakeHello(Greeting* greeting, const Packet& packe
   }
   // The caller answers to the challenge that follows.
   greeting->process = PeerProcess::Of(greeting->socket.get());
+  greeting->credential = device_->ring().Find(IdIn(greeting->hello.nonce));
   Challenge& challenge = greeting->challenge;
   Status status = DrawNonce(&challenge.nonce);
   if (status.ok()) {
-    status = Prove(device_->secret(), Role::kListener, Said(greeting->hello, challenge),
-                   &challenge.proof);
+    status = Prove(greeting->credential->secret(), Role::kListener,
+                   Said(greeting->hello, challenge), &challenge.proof);
   }
   // There is room for it unless the caller is up to something.
   if (status.ok()) {
@@ -250,8 +256,8 @@ ShmListener::Step ShmListener::TakeIntroduction(const Greeting& greeting, const 
     device_->refusals()->Malformed(text_, sound.message());
     return Step::kOver;
   }
-  const Status proven = CheckProof(introduction->proof, device_->secret(), Role::kConnector,
-                                   Said(greeting.hello, greeting.challenge));
+  const Status proven = CheckProof(introduction->proof, greeting.credential->secret(),
+                                   Role::kConnector, Said(greeting.hello, greeting.challenge));
   if (proven.ok()) return Step::kProven;
   device_->refusals()->Refused(text_, proven.message());
   return Step::kOver;

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "rdma/acceptor.h"
+#include "rdma/secret_ring.h"
 #include "rdma/shm/peer_process.h"
 #include "rdma/shm/socket.h"
 #include "rdma/shm/wire.h"
@@ -39,6 +40,7 @@ class ShmListener final : public Listener {
     PeerProcess process;
     uint64_t taken_up_nanos = 0;
     bool challenged = false;
+    std::shared_ptr<const Credential> credential{};  ///< What it is to prove, once challenged.
     Hello hello{};
     Challenge challenge{};
   };

@@ -119,8 +119,9 @@ bool ShmQueuePair::LookUp(uint32_t key, uint32_t slot, Target* found) {
 
   PeerRegion region;
   if (!connection_->FindRegion(part_of == 0 ? key : part_of, &region)) return false;
+  const Access most = connection_->may_write() ? Access::kRemoteAll : Access::kRemoteReadOnly;
   *found = {.key = key,
-            .access = region.access,
+            .access = std::min(region.access, most),
             .valid = &valid,
             .address = region.key.address,
             .size = region.key.size,
@@ -136,7 +137,7 @@ bool ShmQueuePair::LookUp(uint32_t key, uint32_t slot, Target* found) {
       access > static_cast<uint32_t>(Access::kRemoteAll)) {
     return false;  // No owner writes that.
   }
-  found->access = static_cast<Access>(access);
+  found->access = std::min(static_cast<Access>(access), most);
   if (found->access == Access::kRemoteAll && region.access != Access::kRemoteAll &&
       !connection_->same_process() && !found->mapping->MakeWritable(offset, size).ok()) {
     return false;

@@ -67,7 +67,7 @@ Status DecodeAnswer(std::string_view bytes, size_t fds, Answer* answer) {
   if (answer->private_size > Device::kMaxReasonBytes) return Malformed("answer");
   const bool sound = answer->header.type == MessageType::kRejected ||
                      (answer->header.type == MessageType::kAccepted && fds == 2 &&
-                      answer->private_size <= Device::kMaxPrivateData &&
+                      answer->private_size <= Device::kMaxPrivateData && answer->may_write <= 1 &&
                       answer->regions <= ControlBlock::kKeySlots);
   return sound ? Status::OK() : Malformed("answer");
 }

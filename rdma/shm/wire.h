@@ -34,7 +34,7 @@ namespace nacre::rdma {
 // tells in the same place, in an Answer.
 
 inline constexpr uint64_t kWireMagic = 0x6d68732d6572636e;  // "ncre-shm" in memory.
-inline constexpr uint32_t kWireVersion = 5;
+inline constexpr uint32_t kWireVersion = 6;
 
 enum class MessageType : uint32_t {
   kHello = 1,
@@ -99,9 +99,12 @@ struct Answer {
   DoorbellName doorbell;
   uint32_t regions = 0;
   uint32_t private_size = 0;
+  /// Whether the connecting side may write to the regions; if not, their descriptors do not let it.
+  uint32_t may_write = 0;
+  uint32_t reserved = 0;
   char private_data[Device::kMaxReasonBytes] = {};  ///< In a refusal, this holds the reason.
 };
-static_assert(sizeof(Answer) == 16 + 16 + 8 + Device::kMaxReasonBytes);
+static_assert(sizeof(Answer) == 16 + 16 + 16 + Device::kMaxReasonBytes);
 
 struct RegionMessage {
   MessageHeader header{.type = MessageType::kRegionAdded};

@@ -38,6 +38,7 @@ class TcpConnection {
     Refusals* refusals = nullptr;
     std::unique_ptr<TlsStream> tls{};  ///< Established; null: bytes go as they are.
     bool messages = true;              ///< SENDs may be carried.
+    bool peer_may_write = true;        ///< The peer's requests may change memory.
     Session::Parts session;
   };
   explicit TcpConnection(Parts parts);

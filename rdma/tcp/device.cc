@@ -40,7 +40,7 @@ Status TakeEncryption(const DeviceOptions& options, TcpEncryption* encryption) {
   } else {
     return Status::InvalidArgument(context + "is none of 0, 1, control, all");
   }
-  if (!options.secret.empty()) return Status::OK();
+  if (options.ring != nullptr || !options.secret.empty()) return Status::OK();
   return Status::InvalidArgument(context +
                                  "needs a secret of the pool, from which its keys are made");
 }
@@ -54,10 +54,10 @@ Status CheckTcpPrivateData(const std::string& data) {
                                  " are possible");
 }
 
-TcpDevice::TcpDevice(const DeviceOptions& options, Clock* clock, std::chrono::milliseconds timeout,
-                     std::chrono::microseconds spin)
+TcpDevice::TcpDevice(const DeviceOptions& options, std::shared_ptr<SecretRing> ring, Clock* clock,
+                     std::chrono::milliseconds timeout, std::chrono::microseconds spin)
     : clock_(clock),
-      secret_(options.secret),
+      ring_(std::move(ring)),
       timeout_(timeout),
       spin_(spin),
       refusals_(options.logger, clock),
@@ -83,8 +83,11 @@ Status TcpDevice::Open(const DeviceOptions& options, Clock* clock,
   NACRE_RETURN_IF_ERROR(TakeNumber(options, "io_spin_us", 0, kMaxSpinMicros, &io_spin_us));
   TcpEncryption encryption = TcpEncryption::kNone;
   NACRE_RETURN_IF_ERROR(TakeEncryption(options, &encryption));
-  std::unique_ptr<TcpDevice> made(new TcpDevice(
-      options, clock, std::chrono::milliseconds(timeout_ms), std::chrono::microseconds(spin_us)));
+  std::shared_ptr<SecretRing> ring;
+  NACRE_RETURN_IF_ERROR(RingOf(options, &ring));
+  std::unique_ptr<TcpDevice> made(new TcpDevice(options, std::move(ring), clock,
+                                                std::chrono::milliseconds(timeout_ms),
+                                                std::chrono::microseconds(spin_us)));
   made->encryption_ = encryption;
   if (encryption != TcpEncryption::kNone) {
     NACRE_RETURN_IF_ERROR(TlsContext::Create(&made->tls_));
@@ -160,7 +163,8 @@ Status TcpDevice::Greet(int socket, const std::string& peer, const std::string& 
                  .tls = Encrypts(depths),
                  .tls_always = encryption_ == TcpEncryption::kAll,
                  .private_data = private_data};
-  NACRE_RETURN_IF_ERROR(DrawNonce(&hello.nonce));
+  const std::shared_ptr<const Credential> own = ring_->own();
+  NACRE_RETURN_IF_ERROR(DrawConnectorNonce(own->id(), &hello.nonce));
   const std::string hello_bytes = EncodeHello(hello);
   NACRE_RETURN_IF_ERROR(SendAllBy(socket, deadline, hello_bytes.data(), hello_bytes.size()));
 
@@ -181,17 +185,17 @@ Status TcpDevice::Greet(int socket, const std::string& peer, const std::string& 
     TcpChallenge challenge;
     NACRE_RETURN_IF_ERROR(DecodeChallenge(message, &challenge));
     const Handshake said = SaidOverTcp(hello_bytes, challenge);
-    const Status proven = CheckProof(challenge.proof, secret_, Role::kListener, said);
+    const Status proven = CheckProof(challenge.proof, own->secret(), Role::kListener, said);
     if (!proven.ok()) {
       refusals_.Refused(peer, proven.message());
       return proven;
     }
     Proof proof;
-    NACRE_RETURN_IF_ERROR(Prove(secret_, Role::kConnector, said, &proof));
+    NACRE_RETURN_IF_ERROR(Prove(own->secret(), Role::kConnector, said, &proof));
     const std::string introduction = EncodeIntroduction(proof);
     NACRE_RETURN_IF_ERROR(SendAllBy(socket, deadline, introduction.data(), introduction.size()));
     if (hello.tls) {
-      NACRE_RETURN_IF_ERROR(StartTls(Role::kConnector, said, socket, tls));
+      NACRE_RETURN_IF_ERROR(StartTls(Role::kConnector, own->secret(), said, socket, tls));
       NACRE_RETURN_IF_ERROR((*tls)->Establish(deadline));
     }
     NACRE_RETURN_IF_ERROR(receive(0, kGreetingHeaderBytes));
@@ -231,22 +235,23 @@ Status TcpDevice::Connect(const std::string& address, const std::string& private
   }
   NACRE_RETURN_IF_ERROR(greeted.WithContext(peer));
   IoThread* const io_thread = NextIoThread();
-  std::unique_ptr<TcpQueuePair> made = MakePair(std::move(socket), std::move(tls), peer, depths,
-                                                send_queue, receive_queue, io_thread);
+  std::unique_ptr<TcpQueuePair> made =
+      MakePair(std::move(socket), std::move(tls), peer, /*peer_may_write=*/true, depths, send_queue,
+               receive_queue, io_thread);
   NACRE_RETURN_IF_ERROR(io_thread->Add(made->connection()));
   *queue_pair = std::move(made);
   return Status::OK();
 }
 
 Status TcpDevice::Accept(UniqueFd socket, std::unique_ptr<TlsStream> tls, const std::string& peer,
-                         QueueDepths depths, CompletionQueue* send_queue,
+                         bool may_write, QueueDepths depths, CompletionQueue* send_queue,
                          CompletionQueue* receive_queue, const std::string& reply,
                          std::unique_ptr<QueuePair>* queue_pair) {
   const int fd = socket.get();
   TlsStream* const stream = tls.get();
   IoThread* const io_thread = NextIoThread();
-  std::unique_ptr<TcpQueuePair> made = MakePair(std::move(socket), std::move(tls), peer, depths,
-                                                send_queue, receive_queue, io_thread);
+  std::unique_ptr<TcpQueuePair> made = MakePair(std::move(socket), std::move(tls), peer, may_write,
+                                                depths, send_queue, receive_queue, io_thread);
   // Served only from here on, so that the first bytes sent are the answer.
   const std::string answer = EncodeAnswer(GreetingType::kAccepted, reply);
   const Deadline deadline = Deadline::After(clock_, kAnswerTimeout);
@@ -259,16 +264,16 @@ Status TcpDevice::Accept(UniqueFd socket, std::unique_ptr<TlsStream> tls, const 
   return Status::OK();
 }
 
-Status TcpDevice::StartTls(Role role, const Handshake& said, int socket,
+Status TcpDevice::StartTls(Role role, const std::string& secret, const Handshake& said, int socket,
                            std::unique_ptr<TlsStream>* tls) const {
   Proof key;
-  NACRE_RETURN_IF_ERROR(DeriveKey(secret_, said, &key));
+  NACRE_RETURN_IF_ERROR(DeriveKey(secret, said, &key));
   return TlsStream::Create(*tls_, role, key, socket, tls);
 }
 
 std::unique_ptr<TcpQueuePair> TcpDevice::MakePair(UniqueFd socket, std::unique_ptr<TlsStream> tls,
-                                                  const std::string& peer, QueueDepths depths,
-                                                  CompletionQueue* send_queue,
+                                                  const std::string& peer, bool peer_may_write,
+                                                  QueueDepths depths, CompletionQueue* send_queue,
                                                   CompletionQueue* receive_queue,
                                                   IoThread* io_thread) {
   return std::make_unique<TcpQueuePair>(
@@ -278,6 +283,7 @@ std::unique_ptr<TcpQueuePair> TcpDevice::MakePair(UniqueFd socket, std::unique_p
                            .refusals = &refusals_,
                            .tls = std::move(tls),
                            .messages = tls_ == nullptr || Encrypts(depths),
+                           .peer_may_write = peer_may_write,
                            .session = {}},
       depths, &regions_, &counters_, static_cast<TcpCompletionQueue*>(send_queue),
       static_cast<TcpCompletionQueue*>(receive_queue));

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "rdma/refusals.h"
+#include "rdma/secret_ring.h"
 #include "rdma/tcp/counters.h"
 #include "rdma/tcp/io_thread.h"
 #include "rdma/tcp/region.h"
@@ -49,7 +50,7 @@ class TcpDevice final : public Device {
   const char* scheme() const override { return "tcp"; }
 
   Clock* clock() const { return clock_; }
-  const std::string& secret() const { return secret_; }
+  const SecretRing& ring() const { return *ring_; }
   Refusals* refusals() { return &refusals_; }
   std::chrono::milliseconds timeout() const { return timeout_; }
   TcpEncryption encryption() const { return encryption_; }
@@ -59,18 +60,19 @@ class TcpDevice final : public Device {
            (encryption_ == TcpEncryption::kControl && depths.control);
   }
 
-  /// TLS over the socket of a peer that has proved what it had to, by what was `said`.
-  Status StartTls(Role role, const Handshake& said, int socket,
+  /// TLS over the socket of a peer that has proved to know `secret`, by what was `said`.
+  Status StartTls(Role role, const std::string& secret, const Handshake& said, int socket,
                   std::unique_ptr<TlsStream>* tls) const;
   /// The end of a handshake: `socket` is that of a peer which has proved what it had to, with `tls`
-  /// established over it where that was agreed on.
+  /// established over it where that was agreed on. `may_write`: what the peer is allowed.
   Status Accept(UniqueFd socket, std::unique_ptr<TlsStream> tls, const std::string& peer,
-                QueueDepths depths, CompletionQueue* send_queue, CompletionQueue* receive_queue,
-                const std::string& reply, std::unique_ptr<QueuePair>* queue_pair);
+                bool may_write, QueueDepths depths, CompletionQueue* send_queue,
+                CompletionQueue* receive_queue, const std::string& reply,
+                std::unique_ptr<QueuePair>* queue_pair);
 
  private:
-  TcpDevice(const DeviceOptions& options, Clock* clock, std::chrono::milliseconds timeout,
-            std::chrono::microseconds spin);
+  TcpDevice(const DeviceOptions& options, std::shared_ptr<SecretRing> ring, Clock* clock,
+            std::chrono::milliseconds timeout, std::chrono::microseconds spin);
 
   /// The connecting end of a handshake. `Aborted` with the peer's reason if it refused.
   Status Greet(int socket, const std::string& peer, const std::string& private_data,
@@ -78,15 +80,15 @@ class TcpDevice final : public Device {
                std::string* reply);
   /// The connection over a socket whose peer has proved what it had to.
   std::unique_ptr<TcpQueuePair> MakePair(UniqueFd socket, std::unique_ptr<TlsStream> tls,
-                                         const std::string& peer, QueueDepths depths,
-                                         CompletionQueue* send_queue,
+                                         const std::string& peer, bool peer_may_write,
+                                         QueueDepths depths, CompletionQueue* send_queue,
                                          CompletionQueue* receive_queue, IoThread* io_thread);
   Status MakeRegion(std::shared_ptr<Mapping> memory, size_t size, Access access,
                     std::unique_ptr<MemoryRegion>* region);
   IoThread* NextIoThread();
 
   Clock* const clock_;
-  const std::string secret_;
+  const std::shared_ptr<SecretRing> ring_;
   const std::chrono::milliseconds timeout_;
   const std::chrono::microseconds spin_;  ///< For its completion queues.
   Refusals refusals_;

@@ -43,7 +43,7 @@ inline constexpr size_t kHelloBytes = 80;
 inline constexpr size_t kChallengeBytes = 64;
 inline constexpr size_t kIntroductionBytes = 48;
 inline constexpr size_t kAnswerBytes = 144;
-inline constexpr uint32_t kTcpVersion = 2;
+inline constexpr uint32_t kTcpVersion = 3;
 
 enum class GreetingType : uint32_t {
   kHello = 1,

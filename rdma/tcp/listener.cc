@@ -51,16 +51,19 @@ std::string_view WhatIsWanted(TcpEncryption encryption) {
 class TcpIncomingConnection final : public IncomingConnection {
  public:
   TcpIncomingConnection(TcpDevice* device, UniqueFd socket, std::unique_ptr<TlsStream> tls,
-                        std::string name, TcpHello hello)
+                        std::string name, std::shared_ptr<const Credential> credential,
+                        TcpHello hello)
       : device_(device),
         socket_(std::move(socket)),
         tls_(std::move(tls)),
         name_(std::move(name)),
+        credential_(std::move(credential)),
         hello_(std::move(hello)) {}
   ~TcpIncomingConnection() override { Reject("refused"); }
 
   const std::string& private_data() const override { return hello_.private_data; }
   QueueDepths depths() const override { return hello_.depths; }
+  std::shared_ptr<const Credential> credential() const override { return credential_; }
 
   Status Accept(CompletionQueue* send_queue, CompletionQueue* receive_queue,
                 const std::string& reply, std::unique_ptr<QueuePair>* queue_pair) override {
@@ -69,8 +72,8 @@ class TcpIncomingConnection final : public IncomingConnection {
       Reject(std::string(status.message()));
       return status;
     }
-    return device_->Accept(std::move(socket_), std::move(tls_), name_, hello_.depths, send_queue,
-                           receive_queue, reply, queue_pair);
+    return device_->Accept(std::move(socket_), std::move(tls_), name_, credential_->may_write(),
+                           hello_.depths, send_queue, receive_queue, reply, queue_pair);
   }
 
   void Reject(const std::string& reason) override {
@@ -84,6 +87,7 @@ class TcpIncomingConnection final : public IncomingConnection {
   UniqueFd socket_;
   std::unique_ptr<TlsStream> tls_;
   const std::string name_;
+  const std::shared_ptr<const Credential> credential_;
   const TcpHello hello_;
 };
 
@@ -193,7 +197,7 @@ bool TcpListener::TakeCaller(std::unique_ptr<IncomingConnection>* incoming) {
     if (step == Step::kOver) continue;
     *incoming = std::make_unique<TcpIncomingConnection>(
         device_, std::move(caller.socket), std::move(caller.tls), std::move(caller.name),
-        std::move(caller.hello));
+        std::move(caller.credential), std::move(caller.hello));
     return true;
   }
   return false;
@@ -260,11 +264,12 @@ TcpListener::Step TcpListener::TakeHello(Caller* caller) {
     return Refuse(*caller, why);
   }
   caller->hello_bytes = std::exchange(caller->received, {});
+  caller->credential = device_->ring().Find(IdIn(caller->hello.nonce));
   TcpChallenge& challenge = caller->challenge;
   Status status = DrawNonce(&challenge.nonce);
   if (status.ok()) {
-    status = Prove(device_->secret(), Role::kListener, SaidOverTcp(caller->hello_bytes, challenge),
-                   &challenge.proof);
+    status = Prove(caller->credential->secret(), Role::kListener,
+                   SaidOverTcp(caller->hello_bytes, challenge), &challenge.proof);
   }
   if (status.ok()) {
     const std::string bytes = EncodeChallenge(challenge);
@@ -279,10 +284,11 @@ TcpListener::Step TcpListener::TakeIntroduction(Caller* caller) {
   const Status sound = DecodeIntroduction(caller->received, &proof);
   if (!sound.ok()) return RefuseMalformed(*caller, sound.message());
   const Handshake said = SaidOverTcp(caller->hello_bytes, caller->challenge);
-  Status status = CheckProof(proof, device_->secret(), Role::kConnector, said);
+  const std::string& secret = caller->credential->secret();
+  Status status = CheckProof(proof, secret, Role::kConnector, said);
   if (status.ok() && !caller->hello.tls) return Step::kProven;
   if (status.ok()) {
-    status = device_->StartTls(Role::kListener, said, caller->socket.get(), &caller->tls);
+    status = device_->StartTls(Role::kListener, secret, said, caller->socket.get(), &caller->tls);
   }
   return status.ok() ? AdvanceTls(*caller) : Refuse(*caller, status.message());
 }

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "rdma/acceptor.h"
+#include "rdma/secret_ring.h"
 #include "rdma/tcp/greeting.h"
 #include "rdma/tcp/socket.h"
 #include "rdma/tcp/tls.h"
@@ -42,6 +43,7 @@ class TcpListener final : public Listener {
     std::string received{};  ///< Received bytes of the message that is awaited.
     std::string hello_bytes{};
     TcpHello hello{};
+    std::shared_ptr<const Credential> credential{};  ///< What it is to prove, once challenged.
     TcpChallenge challenge{};
     std::unique_ptr<TlsStream> tls{};  ///< Once it has proved what it had to.
 

@@ -9,6 +9,7 @@ namespace {
 constexpr uint32_t kAtomicBytes = sizeof(uint64_t);
 
 TcpConnection::Parts WithSession(TcpConnection::Parts parts, Session::Parts session) {
+  session.peer_may_write = parts.peer_may_write;
   parts.session = session;
   return parts;
 }

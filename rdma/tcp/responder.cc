@@ -14,8 +14,9 @@ constexpr uint32_t kWordBytes = sizeof(uint64_t);
 
 }  // namespace
 
-Responder::Responder(int depth, RegionTable* regions, Outbox* outbox)
+Responder::Responder(int depth, RegionTable* regions, bool may_write, Outbox* outbox)
     : regions_(regions),
+      may_write_(may_write),
       outbox_(outbox),
       outbox_max_(2 * Outbox::kOutboxTarget + kWriteFragmentBytes + kReadWindowBytes +
                   (static_cast<size_t>(depth) + kReadWindowBytes / kStagedPayloadBytes) * 2 *
@@ -49,6 +50,13 @@ bool Responder::Fail(const FrameHeader& header) {
   return false;
 }
 
+std::shared_ptr<const RegionWindow> Responder::BeginStore(const FrameHeader& header,
+                                                          uint64_t size) const {
+  if (!may_write_) return nullptr;
+  auto window = regions_->Find(header.key, header.address, size, Access::kRemoteAll);
+  return window != nullptr && window->BeginStore() ? window : nullptr;
+}
+
 bool Responder::Read(const FrameHeader& header) {
   FrameHeader reply;
   reply.type = FrameType::kReadReply;
@@ -79,9 +87,8 @@ bool Responder::CountFragment(const FrameHeader& header) {
 bool Responder::Write(const FrameHeader& header, const char* payload) {
   if (!CountFragment(header)) return false;
   if (header.length > 0) {
-    const auto window =
-        regions_->Find(header.key, header.address, header.length, Access::kRemoteAll);
-    if (window == nullptr || !window->BeginStore()) return Fail(header);
+    const auto window = BeginStore(header, header.length);
+    if (window == nullptr) return Fail(header);
     CopyAndPublish(window->data + (header.address - reinterpret_cast<uint64_t>(window->data)),
                    payload, header.length);
     window->EndStore();
@@ -93,8 +100,8 @@ bool Responder::Write(const FrameHeader& header, const char* payload) {
 bool Responder::Begin(const FrameHeader& header, char** place) {
   if (header.type != FrameType::kWrite && header.type != FrameType::kWriteWithImm) return false;
   if (!CountFragment(header)) return false;
-  auto window = regions_->Find(header.key, header.address, header.length, Access::kRemoteAll);
-  if (window == nullptr || !window->BeginStore()) return Fail(header);
+  auto window = BeginStore(header, header.length);
+  if (window == nullptr) return Fail(header);
   window_ = std::move(window);
   storing_ = true;
   *place = window_->data + (header.address - reinterpret_cast<uint64_t>(window_->data));
@@ -124,10 +131,9 @@ void Responder::EndTurn() {
 }
 
 bool Responder::Atomic(const FrameHeader& header, const char* payload) {
-  const auto window = regions_->Find(header.key, header.address, kWordBytes, Access::kRemoteAll);
-  if (window == nullptr || header.address % kWordBytes != 0 || !window->BeginStore()) {
-    return Fail(header);
-  }
+  if (header.address % kWordBytes != 0) return Fail(header);
+  const auto window = BeginStore(header, kWordBytes);
+  if (window == nullptr) return Fail(header);
   const uint64_t first = DecodeFixed64(payload);
   uint64_t before = first;
   const std::atomic_ref<uint64_t> word(*reinterpret_cast<uint64_t*>(

@@ -18,8 +18,9 @@ namespace nacre::rdma {
 /// Thread safety: none.
 class Responder {
  public:
-  /// `depth`: how many requests the peer may have outstanding.
-  Responder(int depth, RegionTable* regions, Outbox* outbox);
+  /// `depth`: how many requests the peer may have outstanding. `may_write`: whether they may
+  /// change memory; if not, those that would fail as with a key that allows reads only.
+  Responder(int depth, RegionTable* regions, bool may_write, Outbox* outbox);
 
   // As FrameSink has them: false if the frame makes no sense, or a request failed.
   bool Take(const FrameHeader& header, const char* payload);
@@ -47,8 +48,12 @@ class Responder {
   bool CountFragment(const FrameHeader& header);
   void WantAck(const FrameHeader& header);
   bool Fail(const FrameHeader& header);
+  /// The window to change `size` bytes in; null if that is not allowed. Only with a window a store
+  /// has begun, which is to be ended.
+  std::shared_ptr<const RegionWindow> BeginStore(const FrameHeader& header, uint64_t size) const;
 
   RegionTable* const regions_;
+  const bool may_write_;
   Outbox* const outbox_;
   const size_t outbox_max_;
   /// Keeps the memory of the long write under way.

@@ -8,7 +8,7 @@ Session::Session(const Parts& parts)
     : broken_(parts.broken),
       messages_(parts.messages),
       requester_(parts.depths.send, parts.send_queue, parts.queue_pair, &outbox_, parts.counters),
-      responder_(parts.depths.send, parts.regions, &outbox_),
+      responder_(parts.depths.send, parts.regions, parts.peer_may_write, &outbox_),
       mailbox_(parts.depths.receive, parts.receive_queue, parts.queue_pair),
       reader_(this) {}
 

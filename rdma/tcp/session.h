@@ -33,6 +33,7 @@ class Session final : private FrameSink {
     TcpCompletionQueue* receive_queue = nullptr;
     QueuePair* queue_pair = nullptr;  ///< Named by the completions.
     bool messages = true;             ///< The peer may SEND.
+    bool peer_may_write = true;       ///< Its requests may change memory.
     /// Set, with release, before the first completion that tells of a failure.
     std::atomic<bool>* broken = nullptr;
   };

@@ -44,7 +44,8 @@ Status VerbsConnector::Prepare(const std::string& address, const std::string& pr
     return Status::InvalidArgument(address_.ToString() + ": names no listener");
   }
   NACRE_RETURN_IF_ERROR(CheckLink());
-  NACRE_RETURN_IF_ERROR(DrawNonce(&hello_.nonce));
+  own_ = device_->ring().own();
+  NACRE_RETURN_IF_ERROR(DrawConnectorNonce(own_->id(), &hello_.nonce));
   hello_.send_depth = static_cast<uint16_t>(depths.send);
   hello_.receive_depth = static_cast<uint16_t>(depths.receive);
   hello_.SetPrivateData(private_data, depths.control);
@@ -65,7 +66,7 @@ Status VerbsConnector::Connect(std::string* reply, std::unique_ptr<QueuePair>* q
     return Refusal(notice);
   }
   handshake_.listener_nonce = challenge.nonce;
-  const Status known = CheckProof(challenge.proof, device_->secret(), Role::kListener, handshake_);
+  const Status known = CheckProof(challenge.proof, own_->secret(), Role::kListener, handshake_);
   if (!known.ok()) {
     TurnAway();
     return NobodyThere(std::string(known.message()));
@@ -78,7 +79,7 @@ Status VerbsConnector::Connect(std::string* reply, std::unique_ptr<QueuePair>* q
 Status VerbsConnector::Answer(std::string* reply) {
   VerbsAnswer answer;
   answer.listener_nonce = handshake_.listener_nonce;
-  NACRE_RETURN_IF_ERROR(Prove(device_->secret(), Role::kConnector, handshake_, &answer.proof));
+  NACRE_RETURN_IF_ERROR(Prove(own_->secret(), Role::kConnector, handshake_, &answer.proof));
   NACRE_RETURN_IF_ERROR(Resolve());
   CmNotice notice;
   NACRE_RETURN_IF_ERROR(Ask(AsBytes(answer), &notice));
@@ -89,10 +90,10 @@ Status VerbsConnector::Answer(std::string* reply) {
   }
   handshake_.reply.assign(1, static_cast<char>(VerbsMessage::kAcceptance));
   handshake_.reply.append(acceptance.private_data, acceptance.private_size);
-  const Status known = CheckProof(acceptance.proof, device_->secret(), Role::kListener, handshake_);
+  const Status known = CheckProof(acceptance.proof, own_->secret(), Role::kListener, handshake_);
   if (!known.ok()) return NobodyThere(std::string(known.message()));
   // This must come late: from here on the peer has access.
-  NACRE_RETURN_IF_ERROR(queue_pair_->BringUp(nullptr));
+  NACRE_RETURN_IF_ERROR(queue_pair_->BringUp(nullptr, /*peer_may_write=*/true));
   if (rdma_establish(connection_->id()) != 0) {
     return VerbsError(address_.ToString() + ": rdma_establish", errno);
   }

@@ -3,6 +3,7 @@
 #include <memory>
 #include <string>
 
+#include "rdma/secret_ring.h"
 #include "rdma/transport.h"
 #include "rdma/verbs/address.h"
 #include "rdma/verbs/completion_queue.h"
@@ -48,6 +49,7 @@ class VerbsConnector {
   VerbsDevice* const device_;
   const Deadline deadline_;
   VerbsAddress address_;
+  std::shared_ptr<const Credential> own_;
   VerbsHello hello_;
   Handshake handshake_;
   std::shared_ptr<VerbsConnection> connection_;

@@ -32,9 +32,9 @@ ReadLimits MaxReadLimits(const Adapter& adapter) {
           .outgoing = limit(adapter.attributes().max_qp_init_rd_atom)};
 }
 
-VerbsDevice::VerbsDevice(const DeviceOptions& options, Clock* clock,
-                         std::unique_ptr<Adapter> adapter)
-    : secret_(options.secret),
+VerbsDevice::VerbsDevice(const DeviceOptions& options, std::shared_ptr<SecretRing> ring,
+                         Clock* clock, std::unique_ptr<Adapter> adapter)
+    : ring_(std::move(ring)),
       logger_(options.logger),
       clock_(clock),
       refusals_(options.logger, clock),
@@ -46,7 +46,10 @@ Status VerbsDevice::Open(const DeviceOptions& options, Clock* clock,
   NACRE_RETURN_IF_ERROR(ParseVerbsParameters(options.parameters, &parameters));
   std::unique_ptr<Adapter> adapter;
   NACRE_RETURN_IF_ERROR(Adapter::Open(parameters, &adapter));
-  std::unique_ptr<VerbsDevice> made(new VerbsDevice(options, clock, std::move(adapter)));
+  std::shared_ptr<SecretRing> ring;
+  NACRE_RETURN_IF_ERROR(RingOf(options, &ring));
+  std::unique_ptr<VerbsDevice> made(
+      new VerbsDevice(options, std::move(ring), clock, std::move(adapter)));
   NACRE_RETURN_IF_ERROR(VerbsEventLoop::Start(&made->adapter(), options.logger, &made->loop_));
   Log(options.logger, LogLevel::kInfo, "RDMA device {} port {}", made->adapter().name(),
       made->adapter().port());

@@ -6,6 +6,7 @@
 
 #include "nacre/logger.h"
 #include "rdma/refusals.h"
+#include "rdma/secret_ring.h"
 #include "rdma/transport.h"
 #include "rdma/verbs/adapter.h"
 #include "rdma/verbs/address.h"
@@ -44,7 +45,7 @@ class VerbsDevice final : public Device {
   Clock* clock() const { return clock_; }
   const Adapter& adapter() const { return *adapter_; }
   VerbsEventLoop* loop() const { return loop_.get(); }
-  const std::string& secret() const { return secret_; }
+  const SecretRing& ring() const { return *ring_; }
   const std::shared_ptr<Logger>& logger() const { return logger_; }
   Refusals* refusals() { return &refusals_; }
   bool adapter_failed() const { return loop_->adapter_failed(); }
@@ -58,9 +59,10 @@ class VerbsDevice final : public Device {
   void TellPath(const std::string& peer, int gid, const char* gid_type, int mtu_bytes) const;
 
  private:
-  VerbsDevice(const DeviceOptions& options, Clock* clock, std::unique_ptr<Adapter> adapter);
+  VerbsDevice(const DeviceOptions& options, std::shared_ptr<SecretRing> ring, Clock* clock,
+              std::unique_ptr<Adapter> adapter);
 
-  const std::string secret_;
+  const std::shared_ptr<SecretRing> ring_;
   const std::shared_ptr<Logger> logger_;
   Clock* const clock_;
   Refusals refusals_;

@@ -65,6 +65,7 @@ class VerbsIncomingConnection final : public IncomingConnection {
             .receive = guest_.hello.receive_depth,
             .control = guest_.hello.control()};
   }
+  std::shared_ptr<const Credential> credential() const override { return guest_.credential; }
 
   Status Accept(CompletionQueue* send_queue, CompletionQueue* receive_queue,
                 const std::string& reply, std::unique_ptr<QueuePair>* queue_pair) override {
@@ -82,7 +83,7 @@ class VerbsIncomingConnection final : public IncomingConnection {
     Status status = VerbsQueuePair::Create(
         device_, guest_.connection, depths(), static_cast<VerbsCompletionQueue*>(send_queue),
         static_cast<VerbsCompletionQueue*>(receive_queue), &made);
-    if (status.ok()) status = made->BringUp(&guest_.reads);
+    if (status.ok()) status = made->BringUp(&guest_.reads, guest_.credential->may_write());
     if (!status.ok()) {
       Reject(std::string(status.message()));
       return status;
@@ -109,7 +110,7 @@ class VerbsIncomingConnection final : public IncomingConnection {
     guest_.handshake.reply.assign(1, static_cast<char>(VerbsMessage::kAcceptance));
     guest_.handshake.reply += reply;
     NACRE_RETURN_IF_ERROR(
-        Prove(device_->secret(), Role::kListener, guest_.handshake, &acceptance.proof));
+        Prove(guest_.credential->secret(), Role::kListener, guest_.handshake, &acceptance.proof));
     const std::string_view bytes = AsBytes(acceptance);
     rdma_conn_param parameters{};
     parameters.private_data = bytes.data();
@@ -254,11 +255,12 @@ void VerbsListener::TakeHello(UniqueCmId id, const VerbsHello& hello) {
   VerbsChallenge challenge;
   const uint64_t now = device_->clock()->NowNanos();
   entry.hello = hello;
+  entry.credential = device_->ring().Find(IdIn(hello.nonce));
   entry.until_nanos = now + static_cast<uint64_t>(kAnswerTimeout.count());
   entry.handshake.connector_nonce = entry.hello.nonce;
   entry.handshake.hello = AsBytes(entry.hello);
   if (!DrawNonce(&entry.handshake.listener_nonce).ok() ||
-      !Prove(device_->secret(), Role::kListener, entry.handshake, &challenge.proof).ok()) {
+      !Prove(entry.credential->secret(), Role::kListener, entry.handshake, &challenge.proof).ok()) {
     Refuse(std::move(id), VerbsMessage::kNotAdmitted, "the listener cannot prove itself", false);
     return;
   }
@@ -301,13 +303,14 @@ void VerbsListener::TakeAnswer(UniqueCmId id, const rdma_conn_param& parameters,
     return;
   }
   const Status known =
-      CheckProof(answer.proof, device_->secret(), Role::kConnector, entry.handshake);
+      CheckProof(answer.proof, entry.credential->secret(), Role::kConnector, entry.handshake);
   if (!known.ok()) {
     Refuse(std::move(id), VerbsMessage::kNotAdmitted, std::string(known.message()), true);
     return;
   }
   const ReadLimits limits = MaxReadLimits(device_->adapter());
   Guest guest{.hello = entry.hello,
+              .credential = std::move(entry.credential),
               .handshake = std::move(entry.handshake),
               .connection = std::make_shared<VerbsConnection>(PeerName(*id)),
               .reads = {.incoming = std::min(limits.incoming, parameters.responder_resources),

@@ -7,6 +7,7 @@
 #include <string>
 
 #include "rdma/handshake.h"
+#include "rdma/secret_ring.h"
 #include "rdma/transport.h"
 #include "rdma/verbs/connection.h"
 #include "rdma/verbs/queue_pair.h"
@@ -38,6 +39,7 @@ class VerbsListener final : public Listener, public CmHandler {
   /// A peer that has proven to know the secret.
   struct Guest {
     VerbsHello hello;
+    std::shared_ptr<const Credential> credential;
     Handshake handshake;
     std::shared_ptr<VerbsConnection> connection;
     ReadLimits reads;  ///< As the connecting side asked for them.
@@ -47,6 +49,7 @@ class VerbsListener final : public Listener, public CmHandler {
   /// A peer that was challenged.
   struct Challenged {
     VerbsHello hello;
+    std::shared_ptr<const Credential> credential;  ///< What it is to prove.
     Handshake handshake;
     uint64_t until_nanos;
   };

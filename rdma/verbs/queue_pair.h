@@ -79,8 +79,10 @@ class VerbsQueuePair final : public QueuePair {
   uint32_t number() const { return queue_pair_->qp_num; }
   const std::shared_ptr<VerbsConnection>& connection() const { return connection_; }
   /// From reset to ready, by what the connection manager has agreed on. `reads`: how many may be
-  /// under way in each direction, or null for what it has agreed on.
-  Status BringUp(const ReadLimits* reads);
+  /// under way in each direction, or null for what it has agreed on. `peer_may_write`: if not, the
+  /// adapter refuses all that would change memory, save that a control connection takes writes,
+  /// since heartbeats are such, of no bytes.
+  Status BringUp(const ReadLimits* reads, bool peer_may_write);
   /// The peer's end is ready as well.
   void Establish();
 

@@ -76,6 +76,13 @@ CompletionCode CodeOfReceive(ibv_wc_status status) {
   }
 }
 
+unsigned int AccessOf(bool peer_may_write, bool control) {
+  if (peer_may_write) {
+    return IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_ATOMIC;
+  }
+  return control ? IBV_ACCESS_REMOTE_WRITE : IBV_ACCESS_REMOTE_READ;
+}
+
 }  // namespace
 
 Status VerbsQueuePair::Create(VerbsDevice* device, std::shared_ptr<VerbsConnection> connection,
@@ -122,7 +129,7 @@ Status VerbsQueuePair::Create(VerbsDevice* device, std::shared_ptr<VerbsConnecti
   return Status::OK();
 }
 
-Status VerbsQueuePair::BringUp(const ReadLimits* reads) {
+Status VerbsQueuePair::BringUp(const ReadLimits* reads, bool peer_may_write) {
   const Adapter& adapter = device_->adapter();
   for (const ibv_qp_state state : {IBV_QPS_INIT, IBV_QPS_RTR, IBV_QPS_RTS}) {
     ibv_qp_attr attributes{};
@@ -132,8 +139,7 @@ Status VerbsQueuePair::BringUp(const ReadLimits* reads) {
       return VerbsError(peer() + ": rdma_init_qp_attr", errno);
     }
     mask &= ~kKernelOnlyMask;
-    attributes.qp_access_flags =
-        IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_ATOMIC;
+    attributes.qp_access_flags = AccessOf(peer_may_write, control_);
     attributes.min_rnr_timer = kReceiverNotReadyTimer;
     attributes.timeout = TimeoutExponent(adapter.parameters().timeout);
     attributes.retry_cnt = kRetries;

@@ -38,7 +38,7 @@ namespace nacre::rdma {
 // its number, which is in the same place in all of them.
 
 inline constexpr uint16_t kVerbsMagic = 0x636e;  // "nc"
-inline constexpr uint8_t kVerbsVersion = 2;
+inline constexpr uint8_t kVerbsVersion = 3;
 static_assert(std::endian::native == std::endian::little);
 
 enum class VerbsMessage : uint8_t {

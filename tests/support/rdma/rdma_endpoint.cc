@@ -17,7 +17,9 @@
 namespace nacre::rdma {
 
 Status OpenForTest(const DeviceSpec& spec, std::unique_ptr<Device>* device) {
-  const DeviceOptions options{.parameters = spec.parameters, .secret = spec.secret};
+  DeviceOptions options{.parameters = spec.parameters, .secret = spec.secret};
+  options.ring = spec.shared_ring;
+  if (!spec.ring.empty()) NACRE_RETURN_IF_ERROR(SecretRing::Create(spec.ring, &options.ring));
   NACRE_RETURN_IF_ERROR(OpenDevice(spec.scheme, options, Clock::System(), device));
   if (spec.with_faults) {
     *device = WrapWithFaults(std::move(*device), FaultPlan(), Clock::System(), nullptr);
@@ -52,6 +54,7 @@ Status Endpoint::Accept(const std::string& reply, std::string* private_data) {
   std::unique_ptr<IncomingConnection> incoming;
   NACRE_RETURN_IF_ERROR(listener->Accept(kPatience, &incoming));
   if (private_data != nullptr) *private_data = incoming->private_data();
+  credential = incoming->credential();
   std::unique_ptr<QueuePair> queue_pair;
   NACRE_RETURN_IF_ERROR(incoming->Accept(queue.get(), queue.get(), reply, &queue_pair));
   queue_pairs.push_back(std::move(queue_pair));

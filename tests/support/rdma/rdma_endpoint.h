@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "rdma/secret_ring.h"
 #include "rdma/transport.h"
 #include "tests/support/rdma/fault_device.h"
 
@@ -18,6 +19,9 @@ struct DeviceSpec {
   std::map<std::string, std::string> parameters{};
   bool with_faults = false;  ///< Wrapped by the fault decorator, with no faults planned.
   std::string secret{};
+  std::vector<SecretTerms> ring{};  ///< Counts instead of the secret, unless it is empty.
+  /// The same, for a device of this process whose ring the test replaces.
+  std::shared_ptr<SecretRing> shared_ring{};
 };
 Status OpenForTest(const DeviceSpec& spec, std::unique_ptr<Device>* device);
 
@@ -57,6 +61,8 @@ class Endpoint {
   std::vector<std::unique_ptr<MemoryRegion>> regions;
   std::unique_ptr<Listener> listener;
   std::vector<std::unique_ptr<QueuePair>> queue_pairs;
+  /// What the peer proved whose connection was accepted last.
+  std::shared_ptr<const Credential> credential;
 
  private:
   const bool encrypts_;  ///< Then all connections are to be control connections.

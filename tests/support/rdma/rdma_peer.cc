@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <atomic>
 #include <csignal>
+#include <cstdlib>
 #include <cstring>
 #include <utility>
 
@@ -272,8 +273,12 @@ class ChildPeer final : public Peer {
     posix_spawn_file_actions_t actions;
     posix_spawn_file_actions_init(&actions);
     posix_spawn_file_actions_adddup2(&actions, theirs.get(), kChildFd);
-    std::vector<std::string> arguments{"peer", kPeerFlag, spec.scheme,
-                                       spec.with_faults ? "faults" : "", spec.secret};
+    std::vector<std::string> arguments{"peer",      kPeerFlag,
+                                       spec.scheme, spec.with_faults ? "faults" : "",
+                                       spec.secret, std::to_string(spec.ring.size())};
+    for (const SecretTerms& terms : spec.ring) {
+      arguments.insert(arguments.end(), {terms.secret, terms.may_write ? "write" : "read"});
+    }
     for (const auto& [name, value] : spec.parameters) {
       arguments.insert(arguments.end(), {name, value});
     }
@@ -434,13 +439,18 @@ std::unique_ptr<Peer> MakeChildPeer(const DeviceSpec& spec) {
 }
 
 bool RunPeerProcess(int argc, char** argv) {
-  if (argc < 5 || std::strcmp(argv[1], kPeerFlag) != 0) return false;
+  if (argc < 6 || std::strcmp(argv[1], kPeerFlag) != 0) return false;
   prctl(PR_SET_PDEATHSIG, SIGKILL);
   DeviceSpec spec;
   spec.scheme = argv[2];
   spec.with_faults = std::strcmp(argv[3], "faults") == 0;
   spec.secret = argv[4];
-  for (int i = 5; i + 1 < argc; i += 2) spec.parameters[argv[i]] = argv[i + 1];
+  int next = 6;
+  for (int left = std::atoi(argv[5]); left > 0 && next + 1 < argc; left--, next += 2) {
+    spec.ring.push_back(
+        {.secret = argv[next], .may_write = std::strcmp(argv[next + 1], "write") == 0});
+  }
+  for (; next + 1 < argc; next += 2) spec.parameters[argv[next]] = argv[next + 1];
   PeerEndpoint endpoint(spec);
   Packet packet;
   while (ReadPacket(kChildFd, &packet)) {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "rdma/secret_ring.h"
 #include "tests/support/sim_transport/queue_pair.h"
 
 namespace nacre::rdma {
@@ -31,6 +32,7 @@ class SimIncomingConnection final : public IncomingConnection {
 
   const std::string& private_data() const override { return call_->private_data; }
   QueueDepths depths() const override { return call_->depths; }
+  std::shared_ptr<const Credential> credential() const override { return Credential::OfEveryone(); }
   Status Accept(CompletionQueue* send_queue, CompletionQueue* receive_queue,
                 const std::string& reply, std::unique_ptr<QueuePair>* queue_pair) override;
   void Reject(const std::string& reason) override {
