@@ -60,5 +60,8 @@ void MemoryNode::Kill() { rep_->server.Stop(/*silently=*/true); }
 
 const std::string& MemoryNode::address() const { return rep_->server.address(); }
 NodeStats MemoryNode::stats() const { return rep_->server.stats(); }
+void MemoryNode::SetQuotas(std::vector<SecretFile::Quota> quotas) {
+  rep_->server.SetQuotas(std::move(quotas));
+}
 
 }  // namespace nacre::pool

@@ -3,10 +3,12 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "jobs/plugin_registry.h"
 #include "nacre/logger.h"
 #include "nacre/status.h"
+#include "pool/connect/secret_file.h"
 #include "pool/pool_client.h"
 #include "pool/wire/node_stats.h"
 #include "rdma/transport.h"
@@ -39,11 +41,13 @@ struct MemoryNodeOptions {
   /// Tells clients that the region is registered in pieces of this many bytes, a power of two, as
   /// some adapters need it; 0: in one.
   uint64_t piece_bytes = 0;
+  /// How much of the node's memory databases may lease; see SetQuotas.
+  std::vector<SecretFile::Quota> quotas{};
 };
 
 /// One memory node: a registered region divided into slabs, requests, and the compaction service.
 ///
-/// Thread safety: Start and Stop from one thread; stats from any.
+/// Thread safety: Start and Stop from one thread; stats and SetQuotas from any.
 class MemoryNode {
  public:
   /// `InvalidArgument` names the option that is out of range; `NoSpace` if the region is larger
@@ -60,6 +64,9 @@ class MemoryNode {
 
   const std::string& address() const;
   NodeStats stats() const;
+  /// From now on a lease fails by `NoSpace`, naming the quota, that would have the databases with
+  /// such names hold more of this node's memory together than that. What they have, they keep.
+  void SetQuotas(std::vector<SecretFile::Quota> quotas);
 
  private:
   class Rep;

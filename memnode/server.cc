@@ -25,7 +25,9 @@ Server::Server(const MemoryNodeOptions& options, rdma::Device* device, Clock* cl
       clock_(clock),
       plugins_(options.plugins != nullptr ? options.plugins
                                           : std::make_shared<const PluginRegistry>()),
-      started_nanos_(clock->NowNanos()) {}
+      started_nanos_(clock->NowNanos()),
+      denials_(options.log, clock),
+      quotas_(options.quotas) {}
 
 Server::~Server() { Stop(/*silently=*/false); }
 
@@ -153,6 +155,11 @@ void Server::LifelineEnded(uint64_t client_id, bool hung_up) {
 void Server::LookAtOwner(const std::string& database, uint64_t asker) {
   const uint64_t owner = databases_->OwnerOf(database);
   if (owner != asker) requests_->LookAt(owner);
+}
+
+void Server::SetQuotas(std::vector<SecretFile::Quota> quotas) {
+  MutexLock lock(&mutex_);
+  quotas_ = std::move(quotas);
 }
 
 NodeStats Server::stats() const {

@@ -17,6 +17,7 @@
 #include "pool/serve/request_server.h"
 #include "pool/wire/control.pb.h"
 #include "pool/wire/node_stats.h"
+#include "rdma/refusals.h"
 #include "rdma/transport.h"
 #include "util/mutex.h"
 
@@ -25,7 +26,7 @@ namespace nacre::pool {
 /// Serves one memory node: a RequestServer has its connections, on whose I/O thread every request
 /// is executed but jobs (server_jobs.cc).
 ///
-/// Thread safety: Start and Stop from one thread; stats from any.
+/// Thread safety: Start and Stop from one thread; stats and SetQuotas from any.
 class Server final : public RequestHandler {
  public:
   Server(const MemoryNodeOptions& options, rdma::Device* device, Clock* clock);
@@ -37,6 +38,7 @@ class Server final : public RequestHandler {
 
   const std::string& address() const { return address_; }
   NodeStats stats() const;
+  void SetQuotas(std::vector<SecretFile::Quota> quotas) EXCLUDES(mutex_);
 
  private:
   struct RunningJob {
@@ -63,10 +65,14 @@ class Server final : public RequestHandler {
   // I/O thread (server_requests.cc).
   void Execute(ServerConnection* connection) override;
   bool CountsTime(const control::Request& request) const override;
+  /// Whether the client's secret allows the request, which is logged if not.
+  Status CheckRights(const ServerConnection& connection);
   Status ExecuteNow(ServerConnection* connection, control::Reply* reply);
   void FillDescription(control::Description* description) const;
   Status LeaseSlabs(const ServerConnection& connection, const control::LeaseSlabs& request,
                     control::Slabs* reply);
+  /// `NoSpace` naming the quota that `count` more slabs for the database would exceed.
+  Status CheckQuotas(uint64_t database_id, uint64_t count) EXCLUDES(mutex_);
   /// Offsets and write keys.
   void FillSlabs(const std::vector<uint64_t>& offsets, control::Slabs* slabs) const;
   Status ApplyImageUpdate(const ServerConnection& connection,
@@ -90,6 +96,7 @@ class Server final : public RequestHandler {
   Clock* const clock_;
   const std::shared_ptr<const PluginRegistry> plugins_;
   const uint64_t started_nanos_;
+  rdma::Refusals denials_;  ///< Requests that were refused for want of a right.
   uint64_t instance_id_ = 0;
   uint32_t start_id_ = 0;  ///< See control::Description.
   Keeping keeping_ = Keeping::kNone;
@@ -112,6 +119,7 @@ class Server final : public RequestHandler {
 
   Mutex mutex_;
   std::deque<std::shared_ptr<NodeJob>> finished_ GUARDED_BY(mutex_);
+  std::vector<SecretFile::Quota> quotas_ GUARDED_BY(mutex_);
 
   std::unique_ptr<RequestServer> requests_;  ///< Since Start. Its threads use all that is above.
 };

@@ -10,6 +10,7 @@
 #include "pool/wire/database_report.h"
 #include "pool/wire/manifest_image.h"
 #include "pool/wire/protocol.h"
+#include "pool/wire/rights.h"
 #include "pool/wire/root_register.h"
 #include "util/named_point.h"
 #include "util/planted_bug.h"
@@ -119,6 +120,19 @@ void ServerDatabases::Read(const std::string& name, control::DatabaseState* stat
   state->set_epoch(database.epoch);
   if (database.alive) state->set_owner(database.claimant);
   *state->mutable_root() = database.root;
+}
+
+const std::string* ServerDatabases::NameOf(uint64_t database_id) const {
+  const auto it = Find(database_id);
+  return it == databases_.end() ? nullptr : &it->first;
+}
+
+std::set<uint64_t> ServerDatabases::IdsLike(const std::string& pattern) const {
+  std::set<uint64_t> ids;
+  for (const auto& [name, database] : databases_) {
+    if (MatchesDatabase(pattern, name)) ids.insert(database.id);
+  }
+  return ids;
 }
 
 uint64_t ServerDatabases::OwnerOf(const std::string& name) const {

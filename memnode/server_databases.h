@@ -58,6 +58,10 @@ class ServerDatabases {
   Status KeepAtEnd() { return Keep(/*clean=*/true); }
 
   void Read(const std::string& name, control::DatabaseState* state) const;
+  /// The name of the database with this id; null if there is none.
+  const std::string* NameOf(uint64_t database_id) const;
+  /// The ids of databases with names like that (pool/wire/rights.h).
+  std::set<uint64_t> IdsLike(const std::string& pattern) const;
   /// The client that has claimed the database and lives, as far as is known; 0: none.
   uint64_t OwnerOf(const std::string& name) const;
   /// Whether the database is remembered as destroyed.

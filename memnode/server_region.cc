@@ -271,6 +271,13 @@ std::vector<uint64_t> ServerRegion::SlabsOf(uint64_t database_id) const {
   return offsets;
 }
 
+uint64_t ServerRegion::LeasedTo(const std::set<uint64_t>& database_ids) const {
+  const SlabEntry* const first = entries();
+  return static_cast<uint64_t>(std::count_if(
+      first, first + slab_count_,
+      [&](const SlabEntry& entry) { return database_ids.contains(entry.database_id); }));
+}
+
 uint32_t ServerRegion::WriteKey(uint64_t offset) const {
   const auto& grant = grants_[(offset - slab_area_) / slab_bytes_];
   assert(grant != nullptr);

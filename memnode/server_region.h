@@ -60,6 +60,8 @@ class ServerRegion {
   Status GrantAll(uint64_t database_id);
   /// Revokes the keys to all slabs of the database, and those of its jobs; it keeps the slabs.
   void RevokeAll(uint64_t database_id);
+  /// How many slabs these databases have together.
+  uint64_t LeasedTo(const std::set<uint64_t>& database_ids) const;
   /// Offsets of the database's slabs.
   std::vector<uint64_t> SlabsOf(uint64_t database_id) const;
   /// The key of the leased slab at or around `offset`; its owner has the database open.

@@ -4,16 +4,22 @@
 #include <bit>
 #include <utility>
 
+#include "memnode/request_rights.h"
 #include "memnode/server.h"
 #include "pool/wire/control.pb.h"
 #include "pool/wire/extent_codec.h"
 #include "pool/wire/manifest_image.h"
 #include "pool/wire/node_stats.h"
 #include "util/named_point.h"
+#include "util/uri.h"
 
 namespace nacre::pool {
 
 void Server::Execute(ServerConnection* connection) {
+  if (const Status s = CheckRights(*connection); !s.ok()) {
+    requests_->Answer(connection, s, {});
+    return;
+  }
   if (JobHeaderOf(connection->request) != nullptr) {
     const Status s = StartJob(connection);
     if (!s.ok()) requests_->Answer(connection, s, {});
@@ -22,6 +28,14 @@ void Server::Execute(ServerConnection* connection) {
   control::Reply reply;
   const Status s = ExecuteNow(connection, &reply);
   requests_->Answer(connection, s, std::move(reply));
+}
+
+Status Server::CheckRights(const ServerConnection& connection) {
+  const NeededRight needed = RightNeededFor(connection.request);
+  Status status = CheckRight(needed, connection.rights, connection.credential->name(),
+                             databases_->NameOf(needed.database_id));
+  if (!status.ok()) denials_.Refused(address_, status.message());
+  return status;
 }
 
 bool Server::CountsTime(const control::Request& request) const {
@@ -128,11 +142,34 @@ void Server::FillDescription(control::Description* description) const {
 Status Server::LeaseSlabs(const ServerConnection& connection, const control::LeaseSlabs& request,
                           control::Slabs* reply) {
   NACRE_RETURN_IF_ERROR(databases_->CheckOwner(connection.client_id, request.database_id()));
+  NACRE_RETURN_IF_ERROR(CheckQuotas(request.database_id(), request.count()));
+  const bool extends = CheckQuotas(request.database_id(), request.extend_count()).ok();
   std::vector<uint64_t> offsets;
   NACRE_RETURN_IF_ERROR(region_->Lease(request.database_id(), request.count(), request.contiguous(),
-                                       request.extend_at(), request.extend_count(), &offsets));
+                                       request.extend_at(), extends ? request.extend_count() : 0,
+                                       &offsets));
   NACRE_POINT("node.slabs-leased");
   FillSlabs(offsets, reply);
+  return Status::OK();
+}
+
+Status Server::CheckQuotas(uint64_t database_id, uint64_t count) {
+  const std::string* const database = databases_->NameOf(database_id);
+  if (database == nullptr) return Status::OK();
+  std::vector<SecretFile::Quota> quotas;
+  {
+    MutexLock lock(&mutex_);
+    for (const SecretFile::Quota& quota : quotas_) {
+      if (MatchesDatabase(quota.databases, *database)) quotas.push_back(quota);
+    }
+  }
+  for (const SecretFile::Quota& quota : quotas) {
+    const uint64_t leased = region_->LeasedTo(databases_->IdsLike(quota.databases));
+    if (leased + count <= quota.bytes / region_->slab_bytes()) continue;
+    return Status::NoSpace(fmt::format("quota of {} at this node for databases '{}': {} are leased",
+                                       FormatBytes(quota.bytes), quota.databases,
+                                       FormatBytes(leased * region_->slab_bytes())));
+  }
   return Status::OK();
 }
 

@@ -20,17 +20,9 @@ constexpr char kParameter[] = "secret_file";
 constexpr char kFileVariable[] = "NACRE_SECRET_FILE";
 constexpr char kVariable[] = "NACRE_SECRET";
 
-Status Check(const std::string& source, std::string* secret) {
-  if (secret->ends_with('\n')) secret->pop_back();
-  if (secret->ends_with('\r')) secret->pop_back();
-  if (secret->empty()) return Status::InvalidArgument(source + ": the secret is empty");
-  if (secret->size() <= kMaxSecretBytes) return Status::OK();
-  return Status::InvalidArgument(
-      fmt::format("{}: the secret is longer than {} bytes", source, kMaxSecretBytes));
-}
-
-Status ReadSecret(const std::string& path, const std::shared_ptr<Logger>& logger,
-                  std::string* secret) {
+/// `*content` begins with all of the file that may be looked at.
+Status ReadFile(const std::string& path, const std::shared_ptr<Logger>& logger,
+                std::string* content) {
   const auto failed = [&] {
     return Status::IOError(fmt::format("secret file '{}': {}", path, std::strerror(errno)));
   };
@@ -41,34 +33,54 @@ Status ReadSecret(const std::string& path, const std::shared_ptr<Logger>& logger
     Log(logger, LogLevel::kWarn,
         "secret file '{}': everybody on this machine may read it; chmod 600 it", path);
   }
-  // With room for a line's end, and for one byte that is too many.
-  secret->resize(kMaxSecretBytes + 3);
+  // With room for one byte that is too many.
+  constexpr size_t kStep = 4096;
   size_t size = 0;
-  while (size < secret->size()) {
-    const ssize_t count = ::read(fd.get(), secret->data() + size, secret->size() - size);
+  while (size <= kMaxSecretFileBytes) {
+    content->resize(size + kStep);
+    const ssize_t count = ::read(fd.get(), content->data() + size, kStep);
     if (count < 0 && errno == EINTR) continue;
     if (count < 0) return failed();
-    if (count == 0) break;
     size += static_cast<size_t>(count);
+    if (count == 0) break;
   }
-  secret->resize(size);
-  return Check(fmt::format("secret file '{}'", path), secret);
+  content->resize(size);
+  return Status::OK();
+}
+
+Status TakeFromEnvironment(const std::shared_ptr<Logger>& logger, SecretSource* source) {
+  if (const char* file = std::getenv(kFileVariable); file != nullptr) {
+    source->path = file;
+    return ReadSecretFile(file, logger, &source->file).WithContext(kFileVariable);
+  }
+  const char* const value = std::getenv(kVariable);
+  if (value == nullptr) return Status::OK();
+  return ParseSecretFile(value, &source->file).WithContext(kVariable);
 }
 
 }  // namespace
 
+Status ReadSecretFile(const std::string& path, const std::shared_ptr<Logger>& logger,
+                      SecretFile* file) {
+  std::string content;
+  NACRE_RETURN_IF_ERROR(ReadFile(path, logger, &content));
+  return ParseSecretFile(content, file).WithContext(fmt::format("secret file '{}'", path));
+}
+
+Status TakeSecrets(Uri* uri, const std::shared_ptr<Logger>& logger, SecretSource* source) {
+  *source = {};
+  if (const auto file = uri->parameters.extract(kParameter); !file.empty()) {
+    source->path = file.mapped();
+    return ReadSecretFile(source->path, logger, &source->file);
+  }
+  return TakeFromEnvironment(logger, source);
+}
+
 Status TakeSecret(Uri* uri, const std::shared_ptr<Logger>& logger, std::string* secret) {
   secret->clear();
-  if (const auto file = uri->parameters.extract(kParameter); !file.empty()) {
-    return ReadSecret(file.mapped(), logger, secret);
-  }
-  if (const char* file = std::getenv(kFileVariable); file != nullptr) {
-    return ReadSecret(file, logger, secret).WithContext(kFileVariable);
-  }
-  if (const char* value = std::getenv(kVariable); value != nullptr) {
-    *secret = value;
-    return Check(kVariable, secret);
-  }
+  SecretSource source;
+  NACRE_RETURN_IF_ERROR(TakeSecrets(uri, logger, &source));
+  if (!source.file.lines.empty()) *secret = source.file.own().secret;
   return Status::OK();
 }
 

@@ -22,7 +22,8 @@ class RequestHandler {
   /// RefusalReason (pool/wire/protocol.h) checks the protocol's version. Acceptor thread.
   virtual std::string Refusal(const Hello& hello) = 0;
 
-  /// Executes `connection->request`. It is answered once, by RequestServer::Answer, here or in a
+  /// Executes `connection->request`, having seen to it that `connection->rights` allow that. It is
+  /// answered once, by RequestServer::Answer, here or in a
   /// later OnIo. A connection brings no further request until then. Answering, and whatever closes
   /// connections, may destroy `*connection`.
   virtual void Execute(ServerConnection* connection) = 0;

@@ -86,6 +86,7 @@ void RequestServer::Fetched(ServerConnection* connection) {
 }
 
 void RequestServer::Execute(ServerConnection* connection) {
+  if (connection->credential->revoked()) return CloseConnection(connection->id);
   connection->phase = ServerConnection::Phase::kExecuting;
   const control::Request& request = connection->request;
   if (stopping()) {

@@ -16,6 +16,8 @@ constexpr size_t kMaxIncoming = 256;
 /// (soft-RoCE) have no room for twice as many.
 constexpr int kQueueCapacity = 5 * static_cast<int>(kMaxConnections) / 2;
 constexpr milliseconds kSweepPeriod{1000};
+/// While there is always more to do, the I/O thread looks at the time once in so many rounds.
+constexpr int kBusyRounds = 1024;
 /// The I/O thread looks for work so long before it sleeps: a client's next request often follows
 /// the last one at once.
 constexpr uint64_t kBusyNanos = 2'000;
@@ -124,6 +126,7 @@ void RequestServer::AcceptLoop() {
 void RequestServer::Loop() {
   uint64_t next_sweep = 0;
   uint64_t idle_since = 0;
+  int busy_rounds = 0;
   while (true) {
     // Read before the queues are: what was put there before it was set is still served.
     const bool quit = quit_.load(std::memory_order_acquire);
@@ -134,15 +137,17 @@ void RequestServer::Loop() {
     for (int i = 0; i < n; ++i) TakeCompletion(completions[i]);
     if (n > 0) {
       idle_since = 0;
-      continue;
+      if (++busy_rounds < kBusyRounds) continue;
     }
-    if (quit) return;
+    busy_rounds = 0;
+    if (quit && n == 0) return;
 
     const uint64_t now = clock_->NowNanos();
     if (now >= next_sweep) {
-      SweepBroken();
+      Sweep();
       next_sweep = now + static_cast<uint64_t>(std::chrono::nanoseconds(kSweepPeriod).count());
     }
+    if (n > 0) continue;
     if (idle_since == 0) idle_since = now;
     if (now - idle_since < kBusyNanos) continue;
     const Status woken = queue_->Wait(std::chrono::nanoseconds(next_sweep - now));
@@ -183,6 +188,18 @@ void RequestServer::Admit(std::unique_ptr<rdma::IncomingConnection> incoming, co
   connection->kind = hello.kind;
   connection->client_id = hello.client_id;
   connection->number = hello.connection;
+  connection->credential = incoming->credential();
+  if (connection->credential->revoked()) {
+    incoming->Reject("the secret was revoked");
+    return;
+  }
+  if (const Status s = Rights::Parse(connection->credential->rights(), &connection->rights);
+      !s.ok()) {
+    Log(options_.log, LogLevel::kError, "{}: secret '{}': {}", address_,
+        connection->credential->name(), s.ToString());
+    incoming->Reject("its secret has no rights");
+    return;
+  }
   Welcome welcome;
   welcome.instance_id = options_.instance_id;
   Status s = Prepare(connection.get());
@@ -232,12 +249,14 @@ void RequestServer::TakeCompletion(const rdma::Completion& completion) {
   }
 }
 
-void RequestServer::SweepBroken() {
-  std::vector<uint64_t> broken;
+void RequestServer::Sweep() {
+  std::vector<uint64_t> ended;
   for (const auto& [id, connection] : connections_) {
-    if (connection->queue_pair->broken()) broken.push_back(id);
+    if (connection->queue_pair->broken() || connection->credential->revoked()) {
+      ended.push_back(id);
+    }
   }
-  for (const uint64_t id : broken) CloseConnection(id);
+  for (const uint64_t id : ended) CloseConnection(id);
 }
 
 void RequestServer::CloseConnection(uint64_t connection_id) {

@@ -27,7 +27,7 @@ struct RequestServerOptions {
   std::string listen;  ///< "shm:/run/n0.sock"
   /// What the server is: for messages, and for the I/O thread's name behind "nacre-".
   std::string kind = "node";
-  uint64_t instance_id = 0;     ///< For the Welcome.
+  uint64_t instance_id = 0;       ///< For the Welcome.
   std::shared_ptr<Logger> log{};  ///< May be null.
 };
 
@@ -36,7 +36,8 @@ struct RequestServerOptions {
 ///
 /// Invariants: each client has one lifeline, which comes first, and with which its other
 /// connections end. A connection has at most one request under way, and one that waits for the
-/// completion of the last reply. What was sent before Stop is still looked at.
+/// completion of the last reply. What was sent before Stop is still looked at. A connection whose
+/// secret was revoked is closed within about a second, and brings no request any more.
 ///
 /// Thread safety: Listen, Start, BeginStop and Stop from one thread; address, counts, stopping and
 /// Wake from any; the rest from the I/O thread, so from within the handler's methods.
@@ -114,7 +115,8 @@ class RequestServer {
   void Admit(std::unique_ptr<rdma::IncomingConnection> incoming, const Hello& hello);
   Status Prepare(ServerConnection* connection);
   void TakeCompletion(const rdma::Completion& completion);
-  void SweepBroken();
+  /// Closes connections that are broken, and those whose secret was revoked.
+  void Sweep();
 
   // I/O thread: requests (request_rounds.cc).
   Status PostReceive(ServerConnection* connection);

@@ -6,6 +6,8 @@
 
 #include "pool/wire/control.pb.h"
 #include "pool/wire/protocol.h"
+#include "pool/wire/rights.h"
+#include "rdma/secret_ring.h"
 #include "rdma/transport.h"
 
 namespace nacre::pool {
@@ -27,6 +29,9 @@ struct ServerConnection {
   ConnectionKind kind = ConnectionKind::kData;
   uint64_t client_id = 0;
   uint32_t number = 0;  ///< For kData, the client's number for it.
+  /// What the client has proven to know, with which this connection ends, and what that allows.
+  std::shared_ptr<const rdma::Credential> credential;
+  Rights rights;
   Phase phase = Phase::kIdle;
   control::Request request;  ///< The current one; of a large one, the body.
   /// The next request, when it came in before the completion of the last reply was seen.
