@@ -21,6 +21,7 @@
 #include "ctl/keyspace_doctor.h"
 #include "ctl/manifest_command.h"
 #include "ctl/repair_command.h"
+#include "ctl/secrets_command.h"
 #include "nacre/checkpoint.h"
 #include "nacre/utilities/etcd.h"
 #include "pool/connect/pool_device.h"
@@ -118,6 +119,22 @@ constexpr std::string_view kUsage =
     "Needs\n"
     "                     no --pool\n"
     "  add ADDRESS        tells the databases of a further node, such as tcp:10.0.0.9:7000\n"
+    "Commands of a file with secrets, which need no --pool:\n"
+    "  secrets list FILE  the names, ids and rights of its secrets, and its quotas\n"
+    "  secrets add FILE RIGHTS [NAME]\n"
+    "                     draws a secret with the rights read, write, write:DATABASE,PREFIX*,... "
+    "or\n"
+    "                     admin, and prints it, this once. Makes the file if there is none\n"
+    "  secrets prefer FILE NAME\n"
+    "                     puts a secret, by its name or id, first: a node proves the first of "
+    "those\n"
+    "                     that may do everything to the other nodes\n"
+    "  secrets retire FILE NAME\n"
+    "                     has no new connection be made with it\n"
+    "  secrets revoke FILE NAME\n"
+    "                     takes it out of the file: the connections that were made with it end. "
+    "Nodes\n"
+    "                     read a changed file within seconds, or at once on SIGHUP\n"
     "Commands of keyspaces with a coordinator:\n"
     "  shards KEYSPACE    its shards: where they begin, which member owns them, what they hold and "
     "do.\n"
@@ -375,6 +392,7 @@ Status RunCheckpoints(const std::vector<std::string>& words, bool* fine) {
 bool Fits(const std::vector<std::string>& words) {
   if (words.empty()) return false;
   if (IsKeyspaceCommand(words)) return FitsKeyspaceCommand(words);
+  if (words[0] == "secrets") return FitsSecretsCommand(words);
   const std::string& command = words[0];
   if (command == "status" || command == "nodes" || command == "doctor") return words.size() == 1;
   if (command == "drain" || command == "undrain" || command == "add" || command == "manifest") {
@@ -408,6 +426,8 @@ int Run(const std::vector<std::string>& words) {
                             .json = FLAGS_json,
                             .wait = FLAGS_wait},
                            words, Clock::System(), &fine);
+  } else if (command == "secrets") {
+    s = RunSecretsCommand(words, FLAGS_json);
   } else if (command == "doctor") {
     s = RunDoctor(&fine);
   } else if (command == "drain" || command == "undrain") {

@@ -15,6 +15,7 @@
 
 #include "memnode/memory_node.h"
 #include "memnode/plugin_loader.h"
+#include "memnode/secret_watch.h"
 #include "metrics/endpoint.h"
 #include "metrics/page.h"
 #include "pool/connect/pool_secret.h"
@@ -76,14 +77,26 @@ class NodeMetrics final : public metrics::Source {
 };
 
 /// The process's only thread that takes these signals is the one that waits for them.
-sigset_t BlockStopSignals() {
-  sigset_t stop;
-  sigemptyset(&stop);
-  sigaddset(&stop, SIGTERM);
-  sigaddset(&stop, SIGINT);
-  pthread_sigmask(SIG_BLOCK, &stop, nullptr);
+sigset_t BlockSignals() {
+  sigset_t blocked;
+  sigemptyset(&blocked);
+  sigaddset(&blocked, SIGTERM);
+  sigaddset(&blocked, SIGINT);
+  sigaddset(&blocked, SIGHUP);
+  pthread_sigmask(SIG_BLOCK, &blocked, nullptr);
   ::signal(SIGPIPE, SIG_IGN);
-  return stop;
+  return blocked;
+}
+
+/// Waits for one that ends the process, and sees to the secrets meanwhile. `watch` may be null.
+void AwaitStop(const sigset_t& signals, SecretWatch* watch) {
+  constexpr timespec kLookPeriod{.tv_sec = 1, .tv_nsec = 0};
+  while (true) {
+    const int number = sigtimedwait(&signals, nullptr, &kLookPeriod);
+    if (number == SIGTERM || number == SIGINT) return;
+    if (watch == nullptr) continue;
+    number == SIGHUP ? watch->Reload() : watch->Look();
+  }
 }
 
 /// What --memory says, which belongs to a scheme: over `shm` peers keep what they have mapped.
@@ -149,7 +162,7 @@ Status LoadPlugins(MemoryNodeOptions* options) {
 }
 
 Status Run() {
-  const sigset_t stop = BlockStopSignals();
+  const sigset_t signals = BlockSignals();
   MemoryNodeOptions options;
   Uri listen;
   NACRE_RETURN_IF_ERROR(ParseFlags(&options, &listen));
@@ -158,9 +171,19 @@ Status Run() {
   // Without a log, standard error tells of refused strangers.
   const std::shared_ptr<Logger> log =
       options.log != nullptr ? options.log : NewStderrLogger(LogLevel::kWarn);
-  std::string secret;
-  NACRE_RETURN_IF_ERROR(TakeSecret(&listen, log, &secret).WithContext("--listen"));
-  options.device = {.parameters = listen.parameters, .secret = secret, .logger = log};
+  SecretSource secrets;
+  NACRE_RETURN_IF_ERROR(TakeSecrets(&listen, log, &secrets).WithContext("--listen"));
+  options.device = {.parameters = listen.parameters, .logger = log};
+  if (!secrets.file.lines.empty()) {
+    NACRE_RETURN_IF_ERROR(rdma::SecretRing::Create(secrets.file.Terms(), &options.device.ring));
+    if (!secrets.file.own().rights.may_administer()) {
+      Log(log, LogLevel::kWarn,
+          "secret file '{}' has no secret with the right 'admin': this node proves '{}' to other "
+          "nodes, which may refuse its compactions",
+          secrets.path, NameOf(secrets.file.own()));
+    }
+  }
+  options.quotas = secrets.file.quotas;
   NACRE_RETURN_IF_ERROR(rdma::OpenDevice(listen.scheme, options.device, Clock::System(), &device)
                             .WithContext("--listen"));
   std::unique_ptr<MemoryNode> node;
@@ -180,8 +203,14 @@ Status Run() {
                  ? fmt::format(", warm: {} of them in use", stats.slabs_leased)
                  : "");
   std::fflush(stdout);
-  int signal_number = 0;
-  sigwait(&stop, &signal_number);
+  std::unique_ptr<SecretWatch> watch;
+  if (!secrets.path.empty()) {
+    watch = std::make_unique<SecretWatch>(
+        secrets, options.device.ring,
+        [&node](std::vector<SecretFile::Quota> quotas) { node->SetQuotas(std::move(quotas)); },
+        log);
+  }
+  AwaitStop(signals, watch.get());
   endpoint.reset();
   node->Stop();
   return Status::OK();

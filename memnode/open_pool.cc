@@ -4,10 +4,13 @@
 #include <vector>
 
 #include "memnode/memory_node.h"
+#include "memnode/secret_watch.h"
 #include "pool/connect/pool_device.h"
 #include "pool/connect/pool_secret.h"
 #include "pool/pool_file.h"
 #include "pool/pool_impl.h"
+#include "rdma/secret_ring.h"
+#include "util/threads/periodic_task.h"
 #include "util/uri.h"
 
 namespace nacre::pool {
@@ -16,6 +19,9 @@ namespace {
 constexpr uint64_t kMaxEmbeddedNodes = 64;
 constexpr uint64_t kDefaultEmbeddedNodes = 4;
 constexpr uint64_t kDefaultEmbeddedBytes = uint64_t{1} << 30;
+
+/// How often a client looks whether the file with its secret was changed.
+constexpr std::chrono::milliseconds kLookPeriod{500};
 
 /// A node inside this process, with an adapter of its own, so that its traffic is counted apart.
 struct EmbeddedNode {
@@ -35,6 +41,7 @@ class OpenedPool : public PoolImpl {
  public:
   OpenedPool(std::string uri, Clock* clock) : uri_(std::move(uri)), clock_(clock) {}
   ~OpenedPool() override {
+    look_at_file_.Stop();
     // Nodes outlive what may still wait for them.
     client_.reset();
     for (EmbeddedNode& node : nodes_) node.node.reset();
@@ -55,7 +62,8 @@ class OpenedPool : public PoolImpl {
   Status AddEmbeddedNode() override;
   /// Takes "nodes", "size" and "slab_size" out of the URI, starts the nodes, and names them in
   /// `*uri`.
-  Status StartNodes(const PoolOpenOptions& options, const std::string& secret, Uri* uri);
+  Status StartNodes(const PoolOpenOptions& options, const std::shared_ptr<rdma::SecretRing>& ring,
+                    Uri* uri);
   Status StartNode(std::string* address);
 
   const std::string uri_;
@@ -65,9 +73,12 @@ class OpenedPool : public PoolImpl {
   MemoryNodeOptions node_options_;  ///< Options of embedded nodes.
   std::unique_ptr<rdma::Device> device_;
   std::unique_ptr<PoolClient> client_;
+  std::unique_ptr<SecretWatch> watch_;  ///< Null: the secret is in no file.
+  PeriodicTask look_at_file_;
 };
 
-Status OpenedPool::StartNodes(const PoolOpenOptions& options, const std::string& secret, Uri* uri) {
+Status OpenedPool::StartNodes(const PoolOpenOptions& options,
+                              const std::shared_ptr<rdma::SecretRing>& ring, Uri* uri) {
   if (!uri->addresses.empty()) {
     return Status::InvalidArgument(
         fmt::format("an embedded pool has no addresses such as '{}'", uri->addresses[0]));
@@ -91,7 +102,7 @@ Status OpenedPool::StartNodes(const PoolOpenOptions& options, const std::string&
   }
   node_options_.workers = options.node_workers;
   node_options_.device = {
-      .parameters = uri->parameters, .secret = secret, .logger = options.pool.info_log};
+      .parameters = uri->parameters, .logger = options.pool.info_log, .ring = ring};
   for (uint64_t i = 0; i < count; ++i) {
     node_options_.domain = i < options.node_domains.size() ? options.node_domains[i] : "";
     std::string started;
@@ -122,20 +133,24 @@ Status OpenedPool::AddEmbeddedNode() {
 
 Status OpenedPool::Open(const Uri& uri, const PoolOpenOptions& options) {
   Uri pool = uri;
-  std::string secret;
+  SecretSource source;
+  std::shared_ptr<rdma::SecretRing> ring;
   if (options.pool.secret.empty()) {
-    NACRE_RETURN_IF_ERROR(TakeSecret(&pool, options.pool.info_log, &secret));
+    NACRE_RETURN_IF_ERROR(TakeSecrets(&pool, options.pool.info_log, &source));
+    if (!source.file.lines.empty()) {
+      NACRE_RETURN_IF_ERROR(rdma::SecretRing::Create(source.file.Terms(), &ring));
+    }
   } else {
-    secret = options.pool.secret;
+    NACRE_RETURN_IF_ERROR(rdma::SecretRing::OfOne(options.pool.secret, &ring));
   }
   if (uri.scheme == "embedded") {
-    NACRE_RETURN_IF_ERROR(StartNodes(options, secret, &pool).WithContext(uri_));
+    NACRE_RETURN_IF_ERROR(StartNodes(options, ring, &pool).WithContext(uri_));
   } else if (uri.addresses.empty()) {
     return Status::InvalidArgument(fmt::format("pool '{}' names no nodes", uri_));
   }
   MakePathsAbsolute(&pool);
   const rdma::DeviceOptions device_options{
-      .parameters = pool.parameters, .secret = secret, .logger = options.pool.info_log};
+      .parameters = pool.parameters, .logger = options.pool.info_log, .ring = ring};
   NACRE_RETURN_IF_ERROR(OpenPoolDevice(pool, device_options, clock_, &device_).WithContext(uri_));
   PoolClientOptions client_options;
   client_options.operation_timeout = options.operation_timeout;
@@ -144,7 +159,13 @@ Status OpenedPool::Open(const Uri& uri, const PoolOpenOptions& options) {
   client_options.slow_node_patience_min = options.pool.slow_node_patience_min;
   client_options.slow_node_patience_max = options.pool.slow_node_patience_max;
   client_options.hedged_reads_percent = options.pool.hedged_reads_percent;
-  return PoolClient::Connect(pool, client_options, device_.get(), clock_, &client_);
+  NACRE_RETURN_IF_ERROR(PoolClient::Connect(pool, client_options, device_.get(), clock_, &client_));
+  if (source.path.empty()) return Status::OK();
+  watch_ = std::make_unique<SecretWatch>(
+      source, ring, [](const std::vector<SecretFile::Quota>&) {}, options.pool.info_log);
+  look_at_file_.Start(client_->PeriodicOn(&Background::looks), "nacre-secrets", kLookPeriod,
+                      PeriodicTask::Begin::kWithRest, [this] { watch_->Look(); });
+  return Status::OK();
 }
 
 }  // namespace
