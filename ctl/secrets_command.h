@@ -10,7 +10,7 @@
 
 namespace nacre::ctl {
 
-/// Whether `words` are `secrets list|add|prefer|retire|revoke FILE...` with the arguments that they take.
+/// Whether `words` are `secrets list|add|prefer|retire|revoke FILE...` with their arguments.
 bool FitsSecretsCommand(const std::vector<std::string>& words);
 
 /// Carries one out. A changed file takes the place of the old one in one step, with its owner, and

@@ -47,7 +47,8 @@ void Add(std::atomic<uint64_t>* counter, uint64_t amount) {
 CompletionCode CodeOfSend(ibv_wc_status status) {
   switch (status) {
     case IBV_WC_REM_ACCESS_ERR:
-    case IBV_WC_REM_INV_REQ_ERR:  // A misaligned atomic; a receive too small for its message.
+    // A misaligned atomic; a receive too small for its message; what the secret does not allow.
+    case IBV_WC_REM_INV_REQ_ERR:
       return CompletionCode::kRemoteAccessError;
     case IBV_WC_RNR_RETRY_EXC_ERR:
       return CompletionCode::kReceiverNotReady;
