@@ -80,10 +80,11 @@ std::vector<control::Request> AllKinds() {
 
 TEST(RequestRightsTest, EachKindNeedsWhatIsMeant) {
   const std::vector<control::Request> kinds = AllKinds();
-  EXPECT_EQ(kinds.size(), Meant().size());
+  const std::map<int, Kind> all_meant = Meant();
+  EXPECT_EQ(kinds.size(), all_meant.size());
   for (const control::Request& request : kinds) {
-    const auto meant = Meant().find(request.body_case());
-    ASSERT_NE(meant, Meant().end()) << "request of kind " << request.body_case();
+    const auto meant = all_meant.find(request.body_case());
+    ASSERT_NE(meant, all_meant.end()) << "request of kind " << request.body_case();
     EXPECT_EQ(RightNeededFor(request).kind, meant->second) << request.body_case();
   }
   EXPECT_EQ(RightNeededFor({}).kind, Kind::kAdminister);
