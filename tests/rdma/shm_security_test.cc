@@ -31,10 +31,13 @@ class ShmSecurityTest : public testing::Test {
   const TempFolder folder_;
 };
 
-/// Speaks the handshake over a bare socket.
+/// Speaks the handshake over a bare socket, as one that will prove `secret`.
 class Impostor {
  public:
-  explicit Impostor(const std::string& path) {
+  explicit Impostor(const std::string& path, const std::string& secret = "of this pool") {
+    SecretId id = 0;
+    EXPECT_TRUE(IdOfSecret(secret, &id).ok());
+    EXPECT_TRUE(DrawConnectorNonce(id, &hello_.nonce).ok());
     ShmAddress address;
     EXPECT_TRUE(ParseShmAddress(path, &address).ok());
     EXPECT_TRUE(ConnectTo(address, deadline_, &socket_).ok());
@@ -119,6 +122,20 @@ TEST_F(ShmSecurityTest, NoProofNoDescriptor) {
     Impostor leaving(SocketPath());
     Challenge challenge;
     leaving.SayHello(&challenge);
+    refused++;
+  }
+  {
+    Impostor unknown(SocketPath(), "of another pool");  // It is answered as the others are.
+    Challenge challenge;
+    unknown.SayHello(&challenge);
+    const Handshake said = Said(*unknown.hello(), challenge);
+    for (const char* const secret : {kSecret, "of another pool", ""}) {
+      EXPECT_FALSE(CheckProof(challenge.proof, secret, Role::kListener, said).ok());
+    }
+    Introduction introduction;
+    ASSERT_TRUE(Prove("of another pool", Role::kConnector, said, &introduction.proof).ok());
+    unknown.Introduce(introduction);
+    unknown.ExpectTurnedAway();
     refused++;
   }
   for (const size_t size : {size_t{1}, sizeof(MessageHeader), sizeof(Hello) - 1}) {

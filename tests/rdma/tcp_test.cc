@@ -62,6 +62,9 @@ class RawPeer {
   /// As a connector that knows that the pool has no secret.
   void Greet(QueueDepths depths) {
     TcpHello hello{.depths = depths, .private_data = {}};
+    SecretId id = 0;
+    ASSERT_TRUE(IdOfSecret("", &id).ok());
+    ASSERT_TRUE(DrawConnectorNonce(id, &hello.nonce).ok());
     const std::string hello_bytes = EncodeHello(hello);
     Send(hello_bytes);
     TcpChallenge challenge;

@@ -317,6 +317,9 @@ TEST_F(VerbsTest, StrangersGetNothingAndAreCounted) {
   expect(AsBytes(answer), VerbsMessage::kNotAdmitted);  // To no challenge.
 
   hello.send_depth = hello.receive_depth = 8;
+  SecretId id = 0;
+  ASSERT_TRUE(IdOfSecret("", &id).ok());
+  ASSERT_TRUE(DrawConnectorNonce(id, &hello.nonce).ok());
   const std::string challenged = AskByHand(address, AsBytes(hello));
   VerbsChallenge challenge;
   ASSERT_TRUE(DecodeVerbsChallenge(challenged, &challenge));
