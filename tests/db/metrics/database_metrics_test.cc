@@ -1,8 +1,8 @@
 // Goal: a database that is told where to show metrics shows there what it does and has, from the
-// end of its opening until it is closed, whether it is owned, followed, or a part of a keyspace; it
-// fails for an address of the application's that it cannot have, and not for the environment's.
-// Method: a few operations of known numbers over an embedded pool, or nacre-memnode processes for a
-// follower; the page is fetched over a socket, at an address whose port the test learns by a share.
+// end of its opening until it is closed, whether it is owned or followed; it fails for an address
+// of the application's that it cannot have, and not for the environment's. Method: a few operations
+// of known numbers over an embedded pool, or nacre-memnode processes for a follower; the page is
+// fetched over a socket, at an address whose port the test learns by a share.
 
 #include <gtest/gtest.h>
 
@@ -15,7 +15,6 @@
 #include "metrics/endpoint.h"
 #include "nacre/db.h"
 #include "nacre/statistics.h"
-#include "nacre/utilities/sharded_db.h"
 #include "tests/support/metrics_page.h"
 #include "tests/support/process/memnode_process.h"
 #include "tests/support/status_assert.h"
@@ -154,34 +153,6 @@ TEST_F(DatabaseMetricsTest, DatabasesOfAProcessShareTheAddress) {
   samples = Samples();
   EXPECT_FALSE(samples.contains("nacre_db_sequence{database=\"first\"}"));
   EXPECT_EQ(samples.at("nacre_db_sequence{database=\"second\"}"), 1);
-}
-
-TEST_F(DatabaseMetricsTest, AKeyspaceIsOneDatabaseWithShards) {
-  ShardedOptions options;
-  static_cast<Options&>(options) = MakeOptions();
-  options.boundaries = {"m"};
-  std::unique_ptr<ShardedDB> db;
-  ASSERT_TRUE(IsOk(ShardedDB::Open(options, "accounts", &db)));
-  ASSERT_TRUE(IsOk(db->Put(NoLog(), "a", "1")));
-  ASSERT_TRUE(IsOk(db->Put(NoLog(), "y", "2")));
-  ASSERT_TRUE(IsOk(db->Put(NoLog(), "z", "3")));
-  const std::map<std::string, double> samples = Samples();
-  // What the application did is counted once.
-  EXPECT_EQ(samples.at("nacre_db_keys_written_total{database=\"accounts\"}"), 3);
-  for (const char* shard : {"0", "1", "map"}) {
-    const std::string labels = std::string("{database=\"accounts\",shard=\"") + shard + "\"";
-    EXPECT_TRUE(samples.contains("nacre_db_sequence" + labels + "}")) << shard;
-    EXPECT_TRUE(samples.contains("nacre_db_level_tables" + labels + ",level=\"0\"}")) << shard;
-  }
-  int nodes = 0;
-  for (const auto& [sample, number] : samples) {
-    EXPECT_EQ(sample.find('@'), std::string::npos) << sample;
-    EXPECT_EQ(sample.find("family="), std::string::npos) << sample;
-    if (sample.starts_with("nacre_pool_node_up{")) ++nodes;
-  }
-  EXPECT_EQ(nodes, 4);
-  ASSERT_TRUE(IsOk(db->Close()));
-  EXPECT_FALSE(HasNacre(Samples(), "nacre_db_"));
 }
 
 TEST_F(DatabaseMetricsTest, AnAddressThatIsNamedHasToBeFree) {
