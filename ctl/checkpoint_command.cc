@@ -7,41 +7,43 @@
 #include <cstdio>
 #include <ctime>
 #include <memory>
+#include <utility>
 #include <vector>
 
 #include "ctl/ctl_report.h"
 #include "ctl/database_view.h"
+#include "ctl/terminal/progress_line.h"
 #include "nacre/archive.h"
 #include "nacre/checkpoint.h"
 #include "nacre/column_family.h"
 #include "pool/reports.h"
 #include "pool/wire/node_stats.h"
+#include "util/clock.h"
 #include "util/json_text.h"
 #include "util/uri.h"
 
 namespace nacre::ctl {
 namespace {
 
-/// Tells on standard error of each tenth.
-CheckpointCallback TellProgress(const CheckpointRequest& request) {
+/// Tells on standard error how far what `title` says has come.
+CheckpointCallback TellProgress(const CheckpointRequest& request, const std::string& title) {
   if (request.json) return nullptr;
-  return [told = uint64_t{0}](const CheckpointProgress& progress) mutable {
-    constexpr uint64_t kParts = 10;
-    const uint64_t parts = progress.bytes == 0 ? 0 : progress.bytes_done * kParts / progress.bytes;
-    if (parts > told) {
-      told = parts;
-      fmt::print(stderr, "{:3} %: {} of {}, {} of {} tables\n", parts * 100 / kParts,
-                 FormatBytes(progress.bytes_done), FormatBytes(progress.bytes),
-                 progress.tables_done, progress.tables);
-    }
+  auto line =
+      std::make_shared<ProgressLine>(stderr, Clock::System(), title, ProgressLine::Plain::kTenths);
+  return [line = std::move(line)](const CheckpointProgress& progress) {
+    const std::string tables =
+        fmt::format("{} of {} tables", progress.tables_done, progress.tables);
+    line->Show(progress.bytes_done, progress.bytes, tables,
+               fmt::format("{} of {}, {}", FormatBytes(progress.bytes_done),
+                           FormatBytes(progress.bytes), tables));
     return true;
   };
 }
 
-CheckpointOptions OptionsOf(const CheckpointRequest& request) {
+CheckpointOptions OptionsOf(const CheckpointRequest& request, const std::string& title) {
   return {.threads = request.threads,
           .bytes_per_second = request.bytes_per_second,
-          .progress = TellProgress(request)};
+          .progress = TellProgress(request, title)};
 }
 
 /// What a database that is opened only for this needs.
@@ -155,7 +157,8 @@ Status MakeCheckpoint(pool::PoolClient* client, const CheckpointRequest& request
   std::unique_ptr<Checkpoint> checkpoint;
   NACRE_RETURN_IF_ERROR(Checkpoint::Create(db.get(), &checkpoint));
   CheckpointInfo info;
-  status = checkpoint->CreateCheckpoint(request.dir, OptionsOf(request), &info);
+  status = checkpoint->CreateCheckpoint(
+      request.dir, OptionsOf(request, "checkpoint " + request.database), &info);
   const Status closed = db->Close();
   if (status.ok()) status = closed;
   NACRE_RETURN_IF_ERROR(std::move(status));
@@ -177,7 +180,7 @@ Status Restore(pool::PoolClient* client, const CheckpointRequest& request) {
   restore.checkpoint = request.checkpoint;
   restore.threads = request.threads;
   restore.bytes_per_second = request.bytes_per_second;
-  restore.progress = TellProgress(request);
+  restore.progress = TellProgress(request, "restore " + request.database);
   // As many levels as it had: what opens it has its own options.
   constexpr int kLevelsMax = 16;
   options.num_levels = kLevelsMax;
@@ -195,6 +198,7 @@ Status Restore(pool::PoolClient* client, const CheckpointRequest& request) {
     NACRE_RETURN_IF_ERROR(found);
     NACRE_RETURN_IF_ERROR(RestoreFromArchive(options, restore, request, &sequence));
   }
+  restore.progress = nullptr;  // Its line leaves the terminal before the next one comes.
   if (request.json) {
     fmt::print("{{\"restored\": {}{}}}\n", JsonString(request.database),
                sequence == 0 ? "" : fmt::format(", \"sequence\": {}", sequence));
@@ -244,7 +248,10 @@ Status ShowCheckpoints(const CheckpointRequest& request, bool verify, bool* fine
   std::string json;
   for (const CheckpointInfo& info : infos) {
     Status checked;
-    if (verify) checked = VerifyCheckpoint(request.dir, info.number, OptionsOf(request));
+    if (verify) {
+      checked = VerifyCheckpoint(request.dir, info.number,
+                                 OptionsOf(request, fmt::format("checkpoint {}", info.number)));
+    }
     if (checked.IsBusy()) return checked;
     if (!checked.ok()) *fine = false;
     if (request.json) {

@@ -1,13 +1,13 @@
 #include "ctl/ctl_directions.h"
 
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <cstdio>
 #include <utility>
 #include <vector>
 
+#include "ctl/terminal/progress_line.h"
 #include "pool/reports.h"
 #include "pool/wire/node_stats.h"
 #include "util/uri.h"
@@ -67,31 +67,34 @@ Status SetDraining(pool::PoolClient* client, const pool::NodeStats& node, bool d
 }
 
 Status AwaitDrained(pool::PoolClient* client, NodeId node, std::chrono::milliseconds period) {
-  const bool terminal = ::isatty(STDOUT_FILENO) != 0;
-  std::string shown;
+  ProgressLine progress(stdout, client->clock(), "drain " + client->node_address(node),
+                        ProgressLine::Plain::kChanges);
+  uint64_t most = 0;  // What it has held meanwhile: an owner may lease more before it hears.
   for (;;) {
     const PoolReport pool = AskPool(client);
     const NodeReport& report = pool.nodes[node];
     NACRE_RETURN_IF_ERROR(report.status);
     if (report.stats.slabs_leased == 0) {
-      fmt::print("{}{}: holds nothing any more\n", terminal ? "\r\033[K" : "", report.address);
+      progress.Clear();
+      fmt::print("{}: holds nothing any more\n", report.address);
       return Status::OK();
     }
     if (!pool.draining(report)) return Status::Aborted(report.address + " is not to be drained");
-    std::string line =
-        fmt::format("{}: {} to go", report.address, FormatBytes(report.leased_bytes()));
+    std::string obstacles;
     for (const pool::KnownDatabase& database : report.databases) {
       if (database.leased_bytes == 0 || database.open) continue;
-      line += fmt::format("; '{}' is closed, open it and its {} can leave", database.name,
-                          FormatBytes(database.leased_bytes));
+      obstacles += fmt::format("; '{}' is closed, open it and its {} can leave", database.name,
+                               FormatBytes(database.leased_bytes));
     }
     for (const pool::KnownDatabase& database : pool.databases) {
       if (database.report.repair.state == pool::RepairProgress::State::kIdle) continue;
-      line += fmt::format("; '{}' {}", database.name, RepairText(database.report.repair));
+      obstacles += fmt::format("; '{}' {}", database.name, RepairText(database.report.repair));
     }
-    if (line != shown) fmt::print("{}{}{}", terminal ? "\r\033[K" : "", line, terminal ? "" : "\n");
-    std::fflush(stdout);
-    shown = std::move(line);
+    const uint64_t left = report.leased_bytes();
+    most = std::max(most, left);
+    const std::string detail = obstacles.empty() ? "" : obstacles.substr(2);
+    progress.Show(most - left, most, detail,
+                  fmt::format("{}: {} to go{}", report.address, FormatBytes(left), obstacles));
     client->clock()->SleepFor(period);
   }
 }

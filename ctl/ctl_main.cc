@@ -335,7 +335,9 @@ int RunFsck(const std::string& database) {
   Status status = ConnectPool(&connection);
   FsckReport report;
   if (status.ok()) {
-    report = Fsck(connection.client.get(), {.database = database, .full = FLAGS_full});
+    FsckOptions options{.database = database, .full = FLAGS_full};
+    if (FLAGS_full && !FLAGS_json) options.progress = TellFsckProgress();
+    report = Fsck(connection.client.get(), options);
   } else {
     report.failures.push_back(std::move(status));
   }

@@ -2,8 +2,10 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "ctl/database_view.h"
@@ -25,9 +27,17 @@ using pool::SlabMap;
 /// Thread safety: none. Used once.
 class DatabaseCheck {
  public:
+  /// Told of each chunk: the bytes of chunks that were read, and of those that there are.
+  using Progress = std::function<void(uint64_t done, uint64_t total)>;
+
   /// `full`: all chunks are compared with their checksums, too. What is given outlives the check.
-  DatabaseCheck(pool::PoolClient* client, PoolReader* reader, const DatabaseView& view, bool full)
-      : client_(client), reader_(reader), view_(view), full_(full) {}
+  DatabaseCheck(pool::PoolClient* client, PoolReader* reader, const DatabaseView& view, bool full,
+                Progress progress)
+      : client_(client),
+        reader_(reader),
+        view_(view),
+        full_(full),
+        progress_(std::move(progress)) {}
 
   /// `slabs`: of all nodes that answer, read after the view was.
   void Run(const std::map<NodeId, SlabMap>& slabs);
@@ -68,6 +78,8 @@ class DatabaseCheck {
   void CheckTables();
   void CheckHeads(const std::vector<FragmentPlace>& places);
   void CheckChunks(const TableMeta& meta);
+  /// Bytes of the chunks of fragments that are not missing.
+  uint64_t ChunkBytes(const TableMeta& meta) const;
   void JudgeTable(uint32_t level, const TableMeta& meta);
   void CheckSegments();
   void CheckSegment(const LogSegment& segment, const std::vector<SegmentCopy>& copies, bool in_use);
@@ -86,6 +98,8 @@ class DatabaseCheck {
   PoolReader* const reader_;
   const DatabaseView& view_;
   const bool full_;
+  const Progress progress_;                 ///< May be null.
+  uint64_t chunk_bytes_ = 0;                ///< Bytes of all chunks.
   std::map<uint64_t, TableDamage> damage_;  ///< The damaged tables only.
   DatabaseHealth health_;
   std::vector<Finding> findings_;

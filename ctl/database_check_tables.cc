@@ -64,6 +64,7 @@ void DatabaseCheck::CheckTables() {
   }
   CheckHeads(places);
   if (full_) {
+    for (const auto& [id, table] : view_.state.tables) chunk_bytes_ += ChunkBytes(table.second);
     for (const auto& [id, table] : view_.state.tables) CheckChunks(table.second);
   }
   for (const auto& [id, table] : view_.state.tables) JudgeTable(table.first, table.second);
@@ -95,6 +96,17 @@ void DatabaseCheck::CheckHeads(const std::vector<FragmentPlace>& places) {
       add(Problem::kDamage, fmt::format("the head of fragment {}: {}", place.fragment, why));
     }
   });
+}
+
+uint64_t DatabaseCheck::ChunkBytes(const TableMeta& meta) const {
+  const auto damage = damage_.find(meta.id);
+  const FragmentSet missing = damage == damage_.end() ? 0 : damage->second.missing;
+  uint64_t bytes = 0;
+  for (uint32_t i = 0; i < meta.placement.fragments.size(); ++i) {
+    if ((missing & Bit(i)) != 0) continue;
+    bytes += FragmentBytes(meta.placement, static_cast<int>(i), meta.size);
+  }
+  return bytes;
 }
 
 void DatabaseCheck::CheckChunks(const TableMeta& meta) {
@@ -149,6 +161,7 @@ void DatabaseCheck::CheckChunks(const TableMeta& meta) {
   reader_->ReadEach(ranges, [&](size_t at, const Status& status, const Slice& bytes) {
     const auto& [fragment, chunk] = pieces[at];
     health_.bytes_checked += bytes.size();
+    if (progress_ != nullptr) progress_(health_.bytes_checked, chunk_bytes_);
     if (status.ok() && sums[fragment].Matches(chunk, bytes.data())) return;
     damage_[meta.id].damaged_rows[chunk] |= Bit(fragment);
     add(fragment, fmt::format("chunk {} of fragment {} {}", chunk, fragment,

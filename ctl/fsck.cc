@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstdio>
 #include <map>
 #include <memory>
 #include <set>
@@ -12,9 +13,12 @@
 #include "ctl/ctl_report.h"
 #include "ctl/database_check.h"
 #include "ctl/database_view.h"
+#include "ctl/terminal/progress_line.h"
 #include "pool/databases.h"
 #include "pool/read/pool_reader.h"
 #include "pool/read/slab_map.h"
+#include "util/clock.h"
+#include "util/uri.h"
 
 namespace nacre::ctl {
 namespace {
@@ -123,7 +127,11 @@ bool PoolCheck::CheckOnce(const std::string& name, bool last) {
     report_->failures.push_back(status.WithContext("database " + name));
     return true;
   }
-  DatabaseCheck check(client_, reader_.get(), view, options_.full);
+  DatabaseCheck::Progress progress;
+  if (options_.progress != nullptr) {
+    progress = [&](uint64_t done, uint64_t total) { options_.progress(name, done, total); };
+  }
+  DatabaseCheck check(client_, reader_.get(), view, options_.full, std::move(progress));
   check.Run(ReadSlabMaps());
   std::vector<Finding>& findings = check.findings();
   if (!findings.empty()) {
@@ -189,6 +197,25 @@ void PoolCheck::CheckStrangers() {
 }
 
 }  // namespace
+
+FsckOptions::Progress TellFsckProgress() {
+  struct Told {
+    std::string database;
+    std::unique_ptr<ProgressLine> line;
+  };
+  return [told = std::make_shared<Told>()](const std::string& database, uint64_t done,
+                                           uint64_t total) {
+    if (told->line == nullptr || told->database != database) {
+      told->line.reset();
+      told->line = std::make_unique<ProgressLine>(stderr, Clock::System(), "fsck " + database,
+                                                  ProgressLine::Plain::kRareTenths);
+      told->database = database;
+    }
+    told->line->Show(
+        done, total, "",
+        fmt::format("database {}: {} of {}", database, FormatBytes(done), FormatBytes(total)));
+  };
+}
 
 FsckReport Fsck(pool::PoolClient* client, const FsckOptions& options) {
   FsckReport report;
