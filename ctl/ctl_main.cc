@@ -22,6 +22,7 @@
 #include "ctl/manifest_command.h"
 #include "ctl/repair_command.h"
 #include "ctl/secrets_command.h"
+#include "ctl/top/top_command.h"
 #include "nacre/checkpoint.h"
 #include "nacre/utilities/etcd.h"
 #include "pool/connect/pool_device.h"
@@ -42,6 +43,8 @@ DEFINE_string(coordinator, "",
               "what the keyspaces' members agree by, such as etcd:10.0.0.1:2379,10.0.0.2:2379");
 DEFINE_bool(json, false, "print JSON");
 DEFINE_int32(timeout_ms, 3000, "how long to wait for a node, a member or the coordinator");
+DEFINE_double(interval_s, 1, "top: seconds between two samples, 0.1 to 3600");
+DEFINE_bool(once, false, "top: print one sample and end, as where the output is no terminal");
 DEFINE_bool(full, false, "fsck: compare all chunks and log records with their checksums, too");
 DEFINE_bool(from_footers, false,
             "repair DATABASE: makes its manifest anew from its tables and its log");
@@ -78,6 +81,9 @@ constexpr std::string_view kUsage =
     "Commands of a pool:\n"
     "  status             the pool as a whole, and its databases\n"
     "  nodes              each of its nodes, and how long small reads and requests take there\n"
+    "  top                both, kept up to date on the terminal, with what they do in a second; "
+    "q ends\n"
+    "                     it, s sorts. --interval_s=N; --once prints it once\n"
     "  doctor             what stands between this machine and the pool; --pool=verbs: looks at "
     "the\n"
     "                     machine only. With --coordinator: also what is wrong with that, and with "
@@ -166,6 +172,8 @@ constexpr std::string_view kUsage =
 constexpr std::chrono::milliseconds kDrainPeriod{500};
 /// For a node whose times are measured: one that takes longer is down.
 constexpr std::chrono::milliseconds kTimedPatience{1000};
+/// At least, for a node that is asked again and again.
+constexpr std::chrono::milliseconds kTopPatience{500};
 
 /// A client of the pool, and what it needs.
 struct Connection {
@@ -323,6 +331,28 @@ Status Show(bool nodes, bool* complete) {
   return Status::OK();
 }
 
+/// A node that takes longer than an interval is down, but it has half a second.
+Status ShowTop(bool* complete) {
+  if (!(FLAGS_interval_s >= 0.1 && FLAGS_interval_s <= 3600)) {
+    return Status::InvalidArgument("--interval_s must be 0.1 to 3600");
+  }
+  const std::chrono::milliseconds interval(static_cast<int64_t>(FLAGS_interval_s * 1000));
+  Connection connection;
+  const auto connect = [&](pool::PoolClient** client) {
+    Uri pool;
+    rdma::DeviceOptions device_options;
+    NACRE_RETURN_IF_ERROR(ParsePool(&pool, &device_options));
+    device_options.logger.reset();  // Its lines would stand amid the screen.
+    const auto timeout =
+        std::min(std::max(interval, kTopPatience), std::chrono::milliseconds(FLAGS_timeout_ms));
+    NACRE_RETURN_IF_ERROR(
+        Connect(pool, device_options, &connection, timeout).WithContext("--pool"));
+    *client = connection.client.get();
+    return Status::OK();
+  };
+  return Top({.interval = interval, .once = FLAGS_once, .json = FLAGS_json}, connect, complete);
+}
+
 Status ShowManifest(const std::string& database) {
   Connection connection;
   NACRE_RETURN_IF_ERROR(ConnectPool(&connection));
@@ -396,7 +426,9 @@ bool Fits(const std::vector<std::string>& words) {
   if (IsKeyspaceCommand(words)) return FitsKeyspaceCommand(words);
   if (words[0] == "secrets") return FitsSecretsCommand(words);
   const std::string& command = words[0];
-  if (command == "status" || command == "nodes" || command == "doctor") return words.size() == 1;
+  if (command == "status" || command == "nodes" || command == "top" || command == "doctor") {
+    return words.size() == 1;
+  }
   if (command == "drain" || command == "undrain" || command == "add" || command == "manifest") {
     return words.size() == 2;
   }
@@ -443,6 +475,8 @@ int Run(const std::vector<std::string>& words) {
     s = RunCheckpoints(words, &fine);
   } else if (command == "add") {
     s = Add(words[1]);
+  } else if (command == "top") {
+    s = ShowTop(&fine);
   } else {
     s = Show(command == "nodes", &fine);
   }

@@ -24,11 +24,6 @@ constexpr size_t kMaxAsked = 64;
 
 double Seconds(uint64_t nanos) { return static_cast<double>(nanos) / 1e9; }
 
-/// "well", "slow" or "down": it does not answer.
-const char* StateText(const NodeReport& node) {
-  return !node.status.ok() ? "down" : node.slow ? "slow" : "well";
-}
-
 /// "12/85": microseconds within which half of the operations ended, and 99 of 100.
 std::string TimesText(const std::vector<std::chrono::nanoseconds>& sorted) {
   if (sorted.empty()) return "-";
@@ -55,57 +50,6 @@ const char* KeepingText(pool::Keeping keeping) {
       return "warm";
   }
   return "?";
-}
-
-std::string NodeJson(const PoolReport& pool, size_t number) {
-  const NodeReport& node = pool.nodes[number];
-  std::string json =
-      fmt::format("{{\"number\": {}, \"address\": {}, \"reachable\": {}, \"state\": \"{}\"", number,
-                  JsonString(node.address), node.status.ok(), StateText(node));
-  if (!node.status.ok()) {
-    return json + fmt::format(", \"error\": {}}}", JsonString(Explain(node.status)));
-  }
-  const pool::NodeStats& stats = node.stats;
-  json += fmt::format(", \"instance_id\": \"{:016x}\"", stats.instance_id);
-  if (!node.timing.empty()) {
-    json += fmt::format(", \"read_seconds\": {}, \"ping_seconds\": {}",
-                        TimesJson(node.timing.reads), TimesJson(node.timing.pings));
-  }
-  for (const pool::NodeFigure& figure : pool::NodeFigures()) {
-    const uint64_t value = stats.*figure.value;
-    json += figure.is_time() ? fmt::format(", \"{}\": {:.6f}", figure.json, Seconds(value))
-                             : fmt::format(", \"{}\": {}", figure.json, value);
-  }
-  return json + fmt::format(", \"domain\": {}, \"memory\": \"{}\", \"draining\": {}}}",
-                            JsonString(stats.domain), KeepingText(stats.keeping),
-                            pool.draining(node));
-}
-
-uint64_t SpaceFigure(const pool::KnownDatabase& database, std::string_view name) {
-  for (const auto& [figure, bytes] : database.report.space) {
-    if (figure == name) return bytes;
-  }
-  return 0;
-}
-
-std::string DatabaseJson(const pool::KnownDatabase& database) {
-  std::string json = fmt::format(
-      "{{\"name\": {}, \"id\": \"{:016x}\", \"open\": {}, \"leased_bytes\": {}",
-      JsonString(database.name), database.database_id, database.open, database.leased_bytes);
-  if (!database.reported) return json + "}";
-  std::string space;
-  for (const auto& [name, bytes] : database.report.space) {
-    space += fmt::format("{}{}: {}", space.empty() ? "" : ", ", JsonString(name), bytes);
-  }
-  const pool::RepairProgress& repair = database.report.repair;
-  return json + fmt::format(
-                    ", \"redundancy\": {}, \"report_age_seconds\": {:.3f}, \"space\": {{{}}}, "
-                    "\"repair\": {{\"state\": \"{}\", \"bytes_done\": {}, \"bytes_total\": {}, "
-                    "\"bytes_per_second\": {}, \"seconds_left\": {}}}, \"notice\": {}}}",
-                    JsonString(database.report.redundancy), Seconds(database.report_age_nanos),
-                    space, ToString(repair.state), repair.bytes_done, repair.bytes_total,
-                    repair.bytes_per_second, repair.seconds_left,
-                    JsonString(database.report.notice));
 }
 
 /// Those of `items` that `text` gives something for, with ", " between them.
@@ -160,7 +104,9 @@ void PrintStatusJson(const PoolReport& pool) {
       Join(pool.nodes,
            [&](const NodeReport& node) { return address_if(pool.draining(node), node); }),
       pool.directions.repair_paused, pool.directions.repair_bytes_per_second,
-      Join(pool.directions.added_addresses, JsonString), Join(pool.databases, DatabaseJson));
+      Join(pool.directions.added_addresses, JsonString),
+      Join(pool.databases,
+           [](const pool::KnownDatabase& database) { return DatabaseJson(database); }));
 }
 
 void PrintDatabases(const std::vector<pool::KnownDatabase>& databases) {
@@ -187,14 +133,21 @@ void PrintDatabases(const std::vector<pool::KnownDatabase>& databases) {
   }
 }
 
-void AskNode(pool::PoolClient* client, NodeId node, bool timed, NodeReport* report) {
-  report->address = client->node_address(node);
-  if (timed) report->status = TimeNode(client, node, &report->timing);
-  if (report->status.ok()) report->status = pool::GetStats(client, node, &report->stats);
-  if (!report->status.ok()) return;
-  // A node of an earlier version does not tell.
-  Status told = pool::ListDatabases(client, node, &report->databases, &report->directions);
-  if (!told.ok() && !told.IsNotSupported()) report->status = std::move(told);
+/// A reader tells the nodes one after the other: the latest that one of them has heard holds.
+void MergeReaders(const std::vector<pool::LogReader>& of_node,
+                  std::vector<pool::LogReader>* readers) {
+  for (const pool::LogReader& reader : of_node) {
+    const auto known =
+        std::find_if(readers->begin(), readers->end(),
+                     [&](const pool::LogReader& each) { return each.reader == reader.reader; });
+    if (known == readers->end()) {
+      readers->push_back(reader);
+      continue;
+    }
+    known->sequence = std::max(known->sequence, reader.sequence);
+    known->restorable = std::max(known->restorable, reader.restorable);
+    known->age_nanos = std::min(known->age_nanos, reader.age_nanos);
+  }
 }
 
 /// A database's answers of all nodes as one.
@@ -204,13 +157,80 @@ void Merge(const pool::KnownDatabase& of_node,
   if (is_new) return;
   pool::KnownDatabase& merged = it->second;
   const uint64_t leased = merged.leased_bytes + of_node.leased_bytes;
+  std::vector<pool::LogReader> readers = std::move(merged.log_readers);
+  MergeReaders(of_node.log_readers, &readers);
   const bool fresher =
       of_node.reported && (!merged.reported || of_node.report_age_nanos < merged.report_age_nanos);
   if (fresher || (of_node.open && !merged.open)) merged = of_node;
   merged.leased_bytes = leased;
+  merged.log_readers = std::move(readers);
 }
 
 }  // namespace
+
+const char* StateText(const NodeReport& node) {
+  return !node.status.ok() ? "down" : node.slow ? "slow" : "well";
+}
+
+uint64_t SpaceFigure(const pool::KnownDatabase& database, std::string_view name) {
+  for (const auto& [figure, bytes] : database.report.space) {
+    if (figure == name) return bytes;
+  }
+  return 0;
+}
+
+std::string NodeJson(const PoolReport& pool, size_t number, const std::string& more) {
+  const NodeReport& node = pool.nodes[number];
+  std::string json =
+      fmt::format("{{\"number\": {}, \"address\": {}, \"reachable\": {}, \"state\": \"{}\"", number,
+                  JsonString(node.address), node.status.ok(), StateText(node));
+  if (!node.status.ok()) {
+    return json + fmt::format(", \"error\": {}{}}}", JsonString(Explain(node.status)), more);
+  }
+  const pool::NodeStats& stats = node.stats;
+  json += fmt::format(", \"instance_id\": \"{:016x}\"", stats.instance_id);
+  if (!node.timing.empty()) {
+    json += fmt::format(", \"read_seconds\": {}, \"ping_seconds\": {}",
+                        TimesJson(node.timing.reads), TimesJson(node.timing.pings));
+  }
+  for (const pool::NodeFigure& figure : pool::NodeFigures()) {
+    const uint64_t value = stats.*figure.value;
+    json += figure.is_time() ? fmt::format(", \"{}\": {:.6f}", figure.json, Seconds(value))
+                             : fmt::format(", \"{}\": {}", figure.json, value);
+  }
+  return json + fmt::format(", \"domain\": {}, \"memory\": \"{}\", \"draining\": {}{}}}",
+                            JsonString(stats.domain), KeepingText(stats.keeping),
+                            pool.draining(node), more);
+}
+
+std::string DatabaseJson(const pool::KnownDatabase& database, const std::string& more) {
+  std::string json = fmt::format(
+      "{{\"name\": {}, \"id\": \"{:016x}\", \"open\": {}, \"leased_bytes\": {}",
+      JsonString(database.name), database.database_id, database.open, database.leased_bytes);
+  if (!database.reported) return json + more + "}";
+  std::string space;
+  for (const auto& [name, bytes] : database.report.space) {
+    space += fmt::format("{}{}: {}", space.empty() ? "" : ", ", JsonString(name), bytes);
+  }
+  const pool::RepairProgress& repair = database.report.repair;
+  return json + fmt::format(
+                    ", \"redundancy\": {}, \"report_age_seconds\": {:.3f}, \"space\": {{{}}}, "
+                    "\"repair\": {{\"state\": \"{}\", \"bytes_done\": {}, \"bytes_total\": {}, "
+                    "\"bytes_per_second\": {}, \"seconds_left\": {}}}, \"notice\": {}{}}}",
+                    JsonString(database.report.redundancy), Seconds(database.report_age_nanos),
+                    space, ToString(repair.state), repair.bytes_done, repair.bytes_total,
+                    repair.bytes_per_second, repair.seconds_left,
+                    JsonString(database.report.notice), more);
+}
+
+void AskNode(pool::PoolClient* client, NodeId node, NodeReport* report) {
+  report->address = client->node_address(node);
+  report->status = pool::GetStats(client, node, &report->stats);
+  if (!report->status.ok()) return;
+  // A node of an earlier version does not tell.
+  Status told = pool::ListDatabases(client, node, &report->databases, &report->directions);
+  if (!told.ok() && !told.IsNotSupported()) report->status = std::move(told);
+}
 
 std::string Counted(uint64_t count, const std::string& what) {
   return fmt::format("{} {}{}", count, what, count == 1 ? "" : "s");
@@ -231,24 +251,35 @@ bool PoolReport::draining(const NodeReport& node) const {
                                        node.stats.instance_id) != directions.draining.end();
 }
 
-PoolReport AskPool(pool::PoolClient* client, bool timed) {
+PoolReport Summarize(std::vector<NodeReport> nodes) {
   PoolReport pool;
-  pool.nodes.resize(static_cast<size_t>(client->node_count()));
-  std::atomic<size_t> next{0};
-  RunTogether("nacre-ask", std::min(pool.nodes.size(), kMaxAsked), [&](size_t) {
-    for (size_t i = next.fetch_add(1); i < pool.nodes.size(); i = next.fetch_add(1)) {
-      AskNode(client, static_cast<NodeId>(i), timed, &pool.nodes[i]);
-    }
-  });
+  pool.nodes = std::move(nodes);
   std::map<std::string, pool::KnownDatabase> databases;
-  for (NodeReport& report : pool.nodes) {
-    report.slow = IsSlow(client, report.timing);
+  for (const NodeReport& report : pool.nodes) {
     if (!report.status.ok()) continue;
     for (const pool::KnownDatabase& database : report.databases) Merge(database, &databases);
     if (report.directions.version > pool.directions.version) pool.directions = report.directions;
   }
   for (auto& [name, database] : databases) pool.databases.push_back(std::move(database));
   return pool;
+}
+
+PoolReport AskPool(pool::PoolClient* client, bool timed) {
+  std::vector<NodeReport> nodes(static_cast<size_t>(client->node_count()));
+  std::atomic<size_t> next{0};
+  RunTogether("nacre-ask", std::min(nodes.size(), kMaxAsked), [&](size_t) {
+    for (size_t i = next.fetch_add(1); i < nodes.size(); i = next.fetch_add(1)) {
+      const auto node = static_cast<NodeId>(i);
+      if (timed) nodes[i].status = TimeNode(client, node, &nodes[i].timing);
+      if (nodes[i].status.ok()) {
+        AskNode(client, node, &nodes[i]);
+      } else {
+        nodes[i].address = client->node_address(node);
+      }
+    }
+  });
+  for (NodeReport& report : nodes) report.slow = IsSlow(client, report.timing);
+  return Summarize(std::move(nodes));
 }
 
 std::string RepairText(const pool::RepairProgress& repair) {

@@ -1,7 +1,9 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "ctl/node_timing.h"
@@ -38,6 +40,11 @@ struct PoolReport {
   bool draining(const NodeReport& node) const;
 };
 
+/// Asks one node how it is, and what it knows of databases. It has failed or it has not: see
+/// `report->status`.
+void AskNode(pool::PoolClient* client, NodeId node, NodeReport* report);
+/// What follows from all nodes' answers.
+PoolReport Summarize(std::vector<NodeReport> nodes);
 /// Asks all nodes at once, so that silent ones are waited for together. `timed`: measures how long
 /// small operations take, too, and asks nothing else of nodes that do not answer these.
 PoolReport AskPool(pool::PoolClient* client, bool timed = false);
@@ -46,6 +53,15 @@ PoolReport AskPool(pool::PoolClient* client, bool timed = false);
 void PrintStatus(const PoolReport& pool, bool json);
 /// A line for each node of a report with times; or JSON.
 void PrintNodes(const PoolReport& pool, bool json);
+
+/// "well", "slow" or "down": it does not answer.
+const char* StateText(const NodeReport& node);
+/// The figure of that name ("user-bytes") of what an owner has reported; 0 without.
+uint64_t SpaceFigure(const pool::KnownDatabase& database, std::string_view name);
+/// The node of that number as an object of JSON, and the same for a database. `more`: further
+/// members (", \"a\": 1").
+std::string NodeJson(const PoolReport& pool, size_t number, const std::string& more = "");
+std::string DatabaseJson(const pool::KnownDatabase& database, const std::string& more = "");
 
 /// "idle", "running, 12 % of 1.5 GiB, 100 MiB/s, 14 s left".
 std::string RepairText(const pool::RepairProgress& repair);

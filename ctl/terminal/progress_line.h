@@ -51,8 +51,8 @@ class ProgressLine {
   const std::string title_;
   const Plain plain_;
   const bool terminal_;
-  std::deque<Point> points_;  ///< Of the last seconds, one for each rewriting.
-  uint64_t shown_at_nanos_;   ///< Of plain lines: when the last one was, or the beginning.
+  std::deque<Point> points_;  ///< The last seconds' ones, one for each rewriting.
+  uint64_t shown_at_nanos_;   ///< When a line was written last, or the beginning.
   bool shown_ = false;        ///< The line stands on the terminal.
   uint64_t tenths_ = 0;       ///< Those that were told.
   std::string last_plain_;

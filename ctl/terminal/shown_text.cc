@@ -58,6 +58,17 @@ std::string Clip(std::string_view text, size_t columns) {
   return std::string(text.substr(0, end)) + "~";
 }
 
+std::string ClipFront(std::string_view text, size_t columns) {
+  if (ColumnsOf(text) <= columns) return std::string(text);
+  if (columns == 0) return "";
+  size_t begin = text.size();
+  for (size_t column = 0; column + 1 < columns; ++column) {
+    --begin;
+    while (begin > 0 && IsContinuation(text[begin])) --begin;
+  }
+  return "~" + std::string(text.substr(begin));
+}
+
 std::string PadRight(std::string_view text, size_t columns) {
   const size_t taken = ColumnsOf(text);
   return std::string(text) + std::string(columns > taken ? columns - taken : 0, ' ');

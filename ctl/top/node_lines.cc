@@ -1,0 +1,120 @@
+#include "ctl/top/node_lines.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <numeric>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "ctl/terminal/progress_text.h"
+#include "ctl/terminal/shown_text.h"
+#include "ctl/top/text_table.h"
+#include "util/uri.h"
+
+namespace nacre::ctl {
+namespace {
+
+constexpr size_t kBarColumns = 10;
+constexpr size_t kAddressColumns = 17;
+
+std::vector<TextTable::Column> Columns() {
+  return {
+      {.title = "node", .left = true, .least = kAddressColumns, .cut_above = 4, .keep_end = true},
+      {.title = "state", .left = true},
+      {.title = "domain", .left = true, .given_up = 10},
+      {.title = "filled", .left = true, .given_up = 4},
+      {.title = "%"},
+      {.title = "leased", .given_up = 6},
+      {.title = "of", .given_up = 5},
+      {.title = "read/s", .given_up = 1},
+      {.title = "written/s", .given_up = 2},
+      {.title = "requests/s", .given_up = 3},
+      {.title = "under way", .given_up = 11},
+      {.title = "jobs/s", .given_up = 8},
+      {.title = "cores", .given_up = 7},
+      {.title = "ping us", .given_up = 9},
+      {.title = "conns", .given_up = 12}};
+}
+
+uint64_t Bytes(const NodeReport& node) { return node.stats.slabs_total * node.stats.slab_bytes; }
+
+std::string NodeState(const PoolReport& pool, const NodeReport& node) {
+  if (!node.status.ok()) return "down";
+  if (!pool.draining(node)) return node.slow ? "slow" : "up";
+  return node.slow ? "slow, draining" : "draining";
+}
+
+std::string BytesText(double bytes) { return FormatBytes(static_cast<uint64_t>(bytes)); }
+
+std::vector<std::string> Cells(const PoolSample& sample, size_t i) {
+  const NodeReport& node = sample.pool.nodes[i];
+  std::vector<std::string> cells = {Printable(node.address), NodeState(sample.pool, node)};
+  if (!node.status.ok()) {
+    cells.resize(Columns().size(), "-");
+    return cells;
+  }
+  const pool::NodeStats& stats = node.stats;
+  const uint64_t leased = node.leased_bytes();
+  const uint64_t bytes = Bytes(node);
+  cells.push_back(stats.domain.empty() ? "-" : Printable(stats.domain));
+  cells.push_back(BarText(leased, bytes, kBarColumns));
+  cells.push_back(std::to_string(bytes == 0 ? 0 : PercentOf(leased, bytes)));
+  cells.push_back(FormatBytes(leased));
+  cells.push_back(FormatBytes(bytes));
+  const std::optional<NodeRates>& rates = sample.rates[i];
+  const auto rate = [&](auto text) { cells.push_back(rates.has_value() ? text(*rates) : "-"); };
+  rate([](const NodeRates& r) { return BytesText(r.bytes_read); });
+  rate([](const NodeRates& r) { return BytesText(r.bytes_written); });
+  rate([](const NodeRates& r) { return fmt::format("{:.0f}", r.requests); });
+  cells.push_back(std::to_string(stats.requests_open));
+  rate([](const NodeRates& r) { return fmt::format("{:.1f}", r.jobs); });
+  rate([](const NodeRates& r) { return fmt::format("{:.2f}", r.job_cores); });
+  const auto& pings = node.timing.pings;
+  cells.push_back(pings.empty() ? "-" : std::to_string((pings.back().count() + 999) / 1000));
+  cells.push_back(std::to_string(stats.connections));
+  return cells;
+}
+
+/// By what the order sorts nodes: those with more come first.
+double Weight(const PoolSample& sample, size_t i, TopOrder order) {
+  const NodeReport& node = sample.pool.nodes[i];
+  if (!node.status.ok()) return -1;
+  if (order == TopOrder::kBusy) {
+    const std::optional<NodeRates>& rates = sample.rates[i];
+    return rates.has_value() ? rates->bytes_read + rates->bytes_written : 0;
+  }
+  const uint64_t bytes = Bytes(node);
+  return bytes == 0 ? 0 : static_cast<double>(node.leased_bytes()) / static_cast<double>(bytes);
+}
+
+}  // namespace
+
+TopSection NodeSection(const PoolSample& sample, size_t width, TopOrder order) {
+  const PoolReport& pool = sample.pool;
+  std::vector<size_t> places(pool.nodes.size());
+  std::iota(places.begin(), places.end(), size_t{0});
+  if (order != TopOrder::kGiven) {
+    std::stable_sort(places.begin(), places.end(), [&](size_t a, size_t b) {
+      return Weight(sample, a, order) > Weight(sample, b, order);
+    });
+  }
+  TextTable table(Columns());
+  for (const size_t i : places) table.Add(Cells(sample, i));
+  std::vector<std::string> lines = table.Lines(width);
+  TopSection section{.titles = lines[0]};
+  for (size_t at = 0; at < places.size(); ++at) {
+    const NodeReport& node = pool.nodes[places[at]];
+    const bool down = !node.status.ok();
+    const bool strange = node.slow || pool.draining(node);
+    const TopColor color = down ? TopColor::kBad : strange ? TopColor::kStrange : TopColor::kNone;
+    TopBlock block{.needs_a_look = down || strange};
+    block.lines.push_back({.text = std::move(lines[at + 1]), .color = color});
+    if (down) block.lines.push_back({.text = "  " + Explain(node.status), .color = color});
+    section.blocks.push_back(std::move(block));
+  }
+  return section;
+}
+
+}  // namespace nacre::ctl

@@ -1,0 +1,15 @@
+#pragma once
+
+#include <cstddef>
+
+#include "ctl/top/pool_sample.h"
+#include "ctl/top/top_line.h"
+
+namespace nacre::ctl {
+
+/// The nodes: state, memory, traffic, jobs. What is less important is given up in narrow ones, in
+/// this order: connections, requests under way, the failure domain, ping, jobs and their
+/// processors, bytes of memory, the bar, requests, traffic. Address, state and percentage stay.
+TopSection NodeSection(const PoolSample& sample, size_t width, TopOrder order);
+
+}  // namespace nacre::ctl
