@@ -127,7 +127,7 @@ std::vector<TopLine> Summary(const PoolSample& sample) {
   if (rated) {
     std::string jobs = fmt::format("{} requests and jobs under way, {:.1f} jobs a second, {:.1f}",
                                    open, rates.jobs, rates.job_cores);
-    jobs += workers == 0 ? " processors" : fmt::format(" of {} processors", workers);
+    jobs += workers == 0 ? " processors busy" : fmt::format(" of {} workers busy", workers);
     if (rates.rebuilt > 0) {
       jobs += fmt::format(", {}/s rebuilt", FormatBytes(static_cast<uint64_t>(rates.rebuilt)));
     }
