@@ -8,6 +8,7 @@
 
 namespace nacre::ctl {
 
+/// How `nacre-ctl top` was asked for.
 struct TopOptions {
   std::chrono::milliseconds interval{1000};
   bool once = false;  ///< One plain sample; so it is where standard output is no terminal.

@@ -181,6 +181,15 @@ class PseudoTerminal {
     Read(0);
     return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
   }
+  /// Whether it was stopped.
+  bool AwaitStop() {
+    int status = 0;
+    const bool stopped = Await([&] {
+      return ::waitpid(pid_, &status, WNOHANG | WUNTRACED) == pid_ && WIFSTOPPED(status);
+    });
+    Read(0);
+    return stopped;
+  }
   /// Whether the terminal is as the process found it.
   bool IsRestored() const {
     const termios now = Modes();
