@@ -3,11 +3,15 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstdint>
+#include <memory>
 #include <string>
 #include <vector>
 
+#include "ctl/ctl_report.h"
 #include "ctl/finding.h"
 #include "ctl/fsck.h"
+#include "ctl/read_progress.h"
 #include "util/json_text.h"
 #include "util/uri.h"
 
@@ -53,12 +57,28 @@ void PrintText(const std::string& name, const SalvageReport& report) {
     fmt::print("a new manifest is in place; opening the database replays its log\n");
 }
 
+/// A scan reads all memory that the database has, and what is in tables there a second time.
+uint64_t MostToRead(pool::PoolClient* client, const std::string& name) {
+  for (const pool::KnownDatabase& database : AskPool(client).databases) {
+    if (database.name == name) return 2 * database.leased_bytes;
+  }
+  return 0;
+}
+
 }  // namespace
 
 Status Repair(pool::PoolClient* client, const std::string& name, const SalvageOptions& options,
               bool json, int* exit_status) {
   SalvageReport report;
-  const Status status = SalvageDatabase(client, name, options, &report);
+  Status status;
+  {
+    std::unique_ptr<ReadProgress> progress;
+    const uint64_t most = MostToRead(client, name);
+    if (!json && most > 0) {
+      progress = std::make_unique<ReadProgress>(client, "repair " + name, most);
+    }
+    status = SalvageDatabase(client, name, options, &report);
+  }
   if (report.database_id != 0) json ? PrintJson(name, report) : PrintText(name, report);
   NACRE_RETURN_IF_ERROR(status);
   *exit_status = report.plan.lost.empty() ? 0 : 1;

@@ -68,7 +68,7 @@ std::vector<std::string> Cells(const PoolSample& sample, size_t i) {
   rate([](const NodeRates& r) { return BytesText(r.bytes_read); });
   rate([](const NodeRates& r) { return BytesText(r.bytes_written); });
   rate([](const NodeRates& r) { return fmt::format("{:.0f}", r.requests); });
-  cells.push_back(std::to_string(stats.requests_open));
+  cells.push_back(std::to_string(UnderWay(stats)));
   rate([](const NodeRates& r) { return fmt::format("{:.1f}", r.jobs); });
   rate([](const NodeRates& r) { return fmt::format("{:.2f}", r.job_cores); });
   const auto& pings = node.timing.pings;
@@ -90,6 +90,10 @@ double Weight(const PoolSample& sample, size_t i, TopOrder order) {
 }
 
 }  // namespace
+
+uint64_t UnderWay(const pool::NodeStats& stats) {
+  return stats.requests_open - std::min<uint64_t>(stats.requests_open, 1);
+}
 
 TopSection NodeSection(const PoolSample& sample, size_t width, TopOrder order) {
   const PoolReport& pool = sample.pool;

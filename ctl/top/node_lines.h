@@ -1,11 +1,16 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 
 #include "ctl/top/pool_sample.h"
 #include "ctl/top/top_line.h"
+#include "pool/wire/node_stats.h"
 
 namespace nacre::ctl {
+
+/// Requests and jobs that the node was at, but for the request that asked.
+uint64_t UnderWay(const pool::NodeStats& stats);
 
 /// The nodes: state, memory, traffic, jobs. What is less important is given up in narrow ones, in
 /// this order: connections, requests under way, the failure domain, ping, jobs and their

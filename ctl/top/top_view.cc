@@ -98,7 +98,7 @@ std::vector<TopLine> Summary(const PoolSample& sample) {
     if (!node.status.ok()) continue;
     bytes += node.stats.slabs_total * node.stats.slab_bytes;
     leased += node.leased_bytes();
-    open += node.stats.requests_open;
+    open += UnderWay(node.stats);
     workers += node.stats.workers;
     if (!sample.rates[i].has_value()) continue;
     rates += *sample.rates[i];
@@ -119,7 +119,7 @@ std::vector<TopLine> Summary(const PoolSample& sample) {
                   FormatBytes(bytes)),
       TopColor::kNone);
   add("traffic",
-      rated ? fmt::format("{} read, {} written, {:.0f} requests a second",
+      rated ? fmt::format("nodes read {}, write {}, take {:.0f} requests a second",
                           FormatBytes(static_cast<uint64_t>(rates.bytes_read)),
                           FormatBytes(static_cast<uint64_t>(rates.bytes_written)), rates.requests)
             : "not known yet",

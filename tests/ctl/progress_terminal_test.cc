@@ -92,6 +92,7 @@ TEST_F(ProgressTerminalTest, CopiesAndChecksShowHowMuchIsDone) {
   Run({"restore", dir, "copy", "--redundancy=rs(2,1)"}, "restore copy",
       "database copy is restored");
   Run({"fsck", "orders", "--full"}, "fsck orders", "clean");
+  Run({"repair", "orders", "--from_footers", "--force", "--dry_run"}, "repair orders", "scanned");
 }
 
 }  // namespace

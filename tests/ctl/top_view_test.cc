@@ -34,7 +34,7 @@ NodeReport Node(const std::string& address, uint64_t leased) {
   node.stats.slabs_leased = leased;
   node.stats.connections = 17;
   node.stats.workers = 4;
-  node.stats.requests_open = 3;
+  node.stats.requests_open = 4;
   node.stats.uptime_nanos = 5 * kSecond;
   node.stats.domain = "rack7";
   node.timing.pings = {microseconds(123)};
@@ -94,7 +94,7 @@ TEST(TopViewTest, AllIsShownWhereThereIsRoom) {
   for (const char* part :
        {"pool     3 nodes: 2 up, 1 down; 1 database, 1 open",
         "memory   [######--------------]  32 %  650.0 MiB of 2.0 GiB leased",
-        "traffic  112.0 MiB read, 34.0 MiB written, 60 requests a second",
+        "traffic  nodes read 112.0 MiB, write 34.0 MiB, take 60 requests a second",
         "6 requests and jobs under way, 1.5 jobs a second, 0.8 of 8 workers busy",
         "node              state domain filled        %    leased         of    read/s written/s "
         "requests/s under way jobs/s cores ping us conns\n",
