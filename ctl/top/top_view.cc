@@ -125,7 +125,7 @@ std::vector<TopLine> Summary(const PoolSample& sample) {
             : "not known yet",
       TopColor::kNone);
   if (rated) {
-    std::string jobs = fmt::format("{} requests and jobs under way, {:.1f} jobs a second, {:.1f}",
+    std::string jobs = fmt::format("{} requests and jobs under way, {:.1f} jobs a second, {:.2f}",
                                    open, rates.jobs, rates.job_cores);
     jobs += workers == 0 ? " processors busy" : fmt::format(" of {} workers busy", workers);
     if (rates.rebuilt > 0) {

@@ -95,7 +95,7 @@ TEST(TopViewTest, AllIsShownWhereThereIsRoom) {
        {"pool     3 nodes: 2 up, 1 down; 1 database, 1 open",
         "memory   [######--------------]  32 %  650.0 MiB of 2.0 GiB leased",
         "traffic  nodes read 112.0 MiB, write 34.0 MiB, take 60 requests a second",
-        "6 requests and jobs under way, 1.5 jobs a second, 0.8 of 8 workers busy",
+        "6 requests and jobs under way, 1.5 jobs a second, 0.75 of 8 workers busy",
         "node              state domain filled        %    leased         of    read/s written/s "
         "requests/s under way jobs/s cores ping us conns\n",
         "tcp:10.0.0.1:7000 up    rack7  [####------] 40 400.0 MiB 1000.0 MiB  12.0 MiB  34.0 MiB "
