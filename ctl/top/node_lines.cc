@@ -32,7 +32,7 @@ std::vector<TextTable::Column> Columns() {
       {.title = "written/s", .given_up = 2},
       {.title = "requests/s", .given_up = 3},
       {.title = "under way", .given_up = 11},
-      {.title = "jobs/s", .given_up = 8},
+      {.title = "job/s", .given_up = 8},
       {.title = "cores", .given_up = 7},
       {.title = "ping us", .given_up = 9},
       {.title = "conns", .given_up = 12}};

@@ -97,11 +97,11 @@ TEST(TopViewTest, AllIsShownWhereThereIsRoom) {
         "traffic  nodes read 112.0 MiB, write 34.0 MiB, take 60 requests a second",
         "6 requests and jobs under way, 1.5 jobs a second, 0.75 of 8 workers busy",
         "node              state domain filled        %    leased         of    read/s written/s "
-        "requests/s under way jobs/s cores ping us conns\n",
+        "requests/s under way job/s cores ping us conns\n",
         "tcp:10.0.0.1:7000 up    rack7  [####------] 40 400.0 MiB 1000.0 MiB  12.0 MiB  34.0 MiB "
-        "        56         3    1.5  0.75     123    17\n",
+        "        56         3   1.5  0.75     123    17\n",
         "tcp:10.0.0.2:7000 up    rack7  [##--------] 25 250.0 MiB 1000.0 MiB 100.0 MiB       0 B "
-        "         4         3    0.0  0.00     123    17\n",
+        "         4         3   0.0  0.00     123    17\n",
         "tcp:10.0.0.3:7000 down  -",
         "  Unavailable: tcp:10.0.0.3:7000: the peer did not answer in time\n",
         "database owner redundancy      user    stored per user    leased repair\n",
