@@ -54,6 +54,11 @@ PoolSampler::~PoolSampler() {
   thread_.Join();
 }
 
+uint64_t PoolSampler::rounds() const {
+  MutexLock lock(&mutex_);
+  return latest_.rounds;
+}
+
 PoolSample PoolSampler::Latest() const {
   MutexLock lock(&mutex_);
   return LatestLocked();

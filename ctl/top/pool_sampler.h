@@ -28,6 +28,8 @@ class PoolSampler {
   PoolSampler(const PoolSampler&) = delete;
   PoolSampler& operator=(const PoolSampler&) = delete;
 
+  /// How many rounds there were.
+  uint64_t rounds() const EXCLUDES(mutex_);
   /// The last round's sample. Does not wait.
   PoolSample Latest() const EXCLUDES(mutex_);
   /// The same once there were `rounds`.

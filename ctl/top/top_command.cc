@@ -50,7 +50,7 @@ class TopScreen {
         if (event == Terminal::Event::kEnd) return Status::OK();
         if (event == Terminal::Event::kKey && (key == 'q' || key == 'Q')) return Status::OK();
         if (event == Terminal::Event::kKey && key == 's') order_ = NextOrder(order_);
-        changed = event != Terminal::Event::kNone || sampler_->Latest().rounds != shown_rounds_;
+        changed = event != Terminal::Event::kNone || sampler_->rounds() != shown_rounds_;
       }
     }
   }

@@ -16,6 +16,8 @@
 #include <cstddef>
 #include <string>
 #include <string_view>
+#include <thread>
+#include <utility>
 #include <vector>
 
 extern char** environ;
@@ -157,6 +159,11 @@ class PseudoTerminal {
     const winsize size{.ws_row = rows, .ws_col = columns, .ws_xpixel = 0, .ws_ypixel = 0};
     EXPECT_EQ(::ioctl(master_, TIOCSWINSZ, &size), 0);
   }
+  /// The terminal is gone, as when its window is closed. Only AwaitExit is of use then.
+  void HangUp() {
+    ::close(std::exchange(slave_, -1));
+    ::close(std::exchange(master_, -1));
+  }
   /// From here on, the screen is an empty one of this size.
   void ResizeScreen(unsigned short rows, unsigned short columns) {
     screen_ = TerminalScreen(rows, columns, screen_.alternate());
@@ -231,6 +238,7 @@ class PseudoTerminal {
   }
   /// What there is, or comes within so many milliseconds.
   void Read(int millis) {
+    if (master_ < 0) return std::this_thread::sleep_for(std::chrono::milliseconds(millis));
     pollfd poll{.fd = master_, .events = POLLIN, .revents = 0};
     char buffer[4096];
     while (::poll(&poll, 1, millis) > 0 && (poll.revents & POLLIN) != 0) {

@@ -212,6 +212,14 @@ TEST_F(TopTest, SignalsEndItWithTheTerminalAsItWas) {
   EXPECT_TRUE(top.IsRestored());
 }
 
+TEST_F(TopTest, ATerminalThatGoesEndsIt) {
+  PseudoTerminal top(kCtl, Arguments());
+  ASSERT_TRUE(top.AwaitShown("3 nodes: 3 up;")) << top.screen().Text();
+  top.HangUp();
+  // It may notice by the signal, or by its output.
+  EXPECT_GE(top.AwaitExit(), 0);
+}
+
 TEST_F(TopTest, AStopGivesTheTerminalBackUntilItGoesOn) {
   PseudoTerminal top(kCtl, Arguments());
   ASSERT_TRUE(top.AwaitShown("3 nodes: 3 up;")) << top.screen().Text();
