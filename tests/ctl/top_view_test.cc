@@ -242,6 +242,7 @@ TEST(TopViewTest, NamesDoNotSteerTheTerminal) {
 TEST(TopViewTest, LowTerminalsShowWhatNeedsALook) {
   PoolSample sample = Sample();
   std::vector<NodeReport> nodes;
+  nodes.reserve(100);
   for (int i = 0; i < 100; ++i) nodes.push_back(Node("shm:n" + std::to_string(i), 1));
   nodes[77].status = Status::Unavailable("gone");
   nodes[88].slow = true;
@@ -291,11 +292,12 @@ TEST(TopJsonTest, RatesAndReadersAreIn) {
   sample.rates[1].reset();
   sample.pool.databases[0].log_readers = {{.reader = 0xab, .sequence = 900, .restorable = 800}};
   const std::string json = TopJson(sample);
-  for (const char* part :
-       {"\"per_second\": {\"seconds\": 1.000, \"bytes_read\": 12582912, ", "\"per_second\": null",
-        "\"answer_seconds\": 0.000123", "\"state\": \"down\", \"error\": ", "\"name\": \"orders\"",
-        "\"log_readers\": [{\"reader\": \"00000000000000ab\", \"sequence\": 900, "
-        "\"restorable\": 800"}) {
+  const std::string reader = R"({"reader": "00000000000000ab", "sequence": 900, "restorable": 800)";
+  for (const std::string& part :
+       {std::string(R"("per_second": {"seconds": 1.000, "bytes_read": 12582912, )"),
+        std::string(R"("per_second": null)"), std::string(R"("answer_seconds": 0.000123)"),
+        std::string(R"("state": "down", "error": )"), std::string(R"("name": "orders")"),
+        R"("log_readers": [)" + reader}) {
     EXPECT_HAS(json, part);
   }
 }
