@@ -96,7 +96,7 @@ class ArchiveMetrics final : public metrics::Source {
       for (const Figure& figure : kFigures) page->Add(figure.metric, labels, figure.value(status));
       // Another base may be damaged.
       std::vector<CheckpointInfo> bases;
-      GetCheckpoints(archive.dir, &bases).IgnoreError();
+      GetCheckpoints(archive.dir + "/base", &bases).IgnoreError();
       if (!bases.empty()) page->Add(kBaseTime, labels, bases.back().created_at);
     }
   }
