@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <string>
@@ -62,7 +63,7 @@ class Harness {
  public:
   explicit Harness(Target* target)
       : target_(target),
-        queue_(256, UniqueFd(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK))),
+        queue_(256, UniqueFd(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)), std::chrono::nanoseconds(0)),
         session_({.depths = kDepths,
                   .regions = &target->regions,
                   .counters = &counters_,

@@ -94,7 +94,7 @@ class RightsTest : public testing::TestWithParam<std::string> {
 };
 
 INSTANTIATE_TEST_SUITE_P(All, RightsTest, testing::Values("shm", "tcp"),
-                         [](const auto& tested) { return tested.param; });
+                         [](const auto& each) { return each.param; });
 
 TEST_P(RightsTest, AFollowerFollowsAndAnOwnerOwnsWhatIsItsOwn) {
   std::unique_ptr<DB> owner;

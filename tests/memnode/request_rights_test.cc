@@ -200,7 +200,7 @@ class NodeRightsTest : public ::testing::TestWithParam<std::string> {
 };
 
 INSTANTIATE_TEST_SUITE_P(All, NodeRightsTest, ::testing::Values("shm", "tcp"),
-                         [](const auto& tested) { return tested.param; });
+                         [](const auto& each) { return each.param; });
 
 TEST_P(NodeRightsTest, AReaderIsAnsweredWhatItAsksAndDeniedAllThatChanges) {
   std::shared_ptr<PoolImpl> reader;
