@@ -25,7 +25,7 @@ size_t ShareOf(uint64_t done, uint64_t total, size_t whole) {
 std::string BarText(uint64_t done, uint64_t total, size_t columns) {
   if (columns == 0) return "[]";
   const size_t filled = total == 0 ? 0 : ShareOf(done, total, columns);
-  return "[" + std::string(filled, '#') + std::string(columns - filled, '-') + "]";
+  return fmt::format("[{:#<{}}{:-<{}}]", "", filled, "", columns - filled);
 }
 
 uint64_t PercentOf(uint64_t done, uint64_t total) { return ShareOf(done, total, 100); }

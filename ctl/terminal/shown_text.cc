@@ -62,11 +62,13 @@ std::string ClipFront(std::string_view text, size_t columns) {
   if (ColumnsOf(text) <= columns) return std::string(text);
   if (columns == 0) return "";
   size_t begin = text.size();
-  for (size_t column = 0; column + 1 < columns; ++column) {
+  for (size_t column = 0; column + 1 < columns && begin > 0; ++column) {
     --begin;
     while (begin > 0 && IsContinuation(text[begin])) --begin;
   }
-  return "~" + std::string(text.substr(begin));
+  std::string clipped(text.begin() + begin, text.end());
+  clipped.insert(clipped.begin(), '~');
+  return clipped;
 }
 
 std::string PadRight(std::string_view text, size_t columns) {

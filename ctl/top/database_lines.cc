@@ -50,11 +50,13 @@ std::string RepairCell(const pool::RepairProgress& repair) {
   std::string text =
       fmt::format("{} {:3} %", BarText(repair.bytes_done, repair.bytes_total, kBarColumns),
                   repair.bytes_total == 0 ? 0 : PercentOf(repair.bytes_done, repair.bytes_total));
-  if (repair.state != RepairState::kRunning) return text + " " + ToString(repair.state);
+  if (repair.state != RepairState::kRunning) {
+    return fmt::format("{} {}", text, ToString(repair.state));
+  }
   // Owners may be done with all that they knew of, and go on.
   const bool known = repair.seconds_left > 0 && repair.bytes_done < repair.bytes_total;
-  if (known) text += " " + DurationText(repair.seconds_left) + " left";
-  return text + ", " + FormatBytes(repair.bytes_per_second) + "/s";
+  if (known) text += fmt::format(" {} left", DurationText(repair.seconds_left));
+  return fmt::format("{}, {}/s", text, FormatBytes(repair.bytes_per_second));
 }
 
 std::vector<std::string> Cells(const KnownDatabase& database) {
