@@ -126,6 +126,7 @@ Status Recovery::Run(const pool::DatabaseLease& lease, ManifestState state,
     timeline_->EndStep("tables");
     NACRE_POINT("open.tables-opened");
     NACRE_RETURN_IF_ERROR(ReplayLog(state, &log, &replayed));
+    if (log.end_number == 0) FindEndOfKeptLog(state, &log);
     timeline_->EndStep("replay");
     NACRE_POINT("open.log-replayed");
     return Status::OK();
@@ -268,6 +269,24 @@ Status Recovery::ReplayLog(const ManifestState& state, LogReadResult* result, bo
       result->records, result->bytes, segments.size(), result->last_sequence,
       (context_.clock->NowNanos() - start) / 1000);
   return Status::OK();
+}
+
+void Recovery::FindEndOfKeptLog(const ManifestState& state, LogReadResult* result) {
+  const auto newest = std::find_if(state.segments.rbegin(), state.segments.rend(),
+                                   [](const auto& each) { return each.second.kept; });
+  if (newest == state.segments.rend()) return;
+  LogReadResult kept;
+  const auto ignore = [](SequenceNumber, uint32_t, const Slice&) { return Status::OK(); };
+  const Status status = ReadLog(context_.client, context_.database_id, {newest->second},
+                                WALRecoveryMode::kTolerateCorruptedTailRecords, ignore, &kept);
+  if (!status.ok()) {
+    Log(context_.options.info_log, LogLevel::kWarn,
+        "{}: what is kept of the log cannot be read, archives that are behind will have a gap: {}",
+        context_.name, status.ToString());
+    return;
+  }
+  result->end_number = kept.end_number;
+  result->end_bytes = kept.end_bytes;
 }
 
 }  // namespace nacre

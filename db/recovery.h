@@ -37,6 +37,9 @@ class Recovery {
   Status OpenTables(const ManifestState& state);
   /// Replays into MemTables of the first generation. `*replayed`: there was something.
   Status ReplayLog(const ManifestState& state, LogReadResult* result, bool* replayed);
+  /// Where the log ends, if only what is kept for readers has records, so that these find what
+  /// follows it. The database is whole without it: a failure only goes to the LOG.
+  void FindEndOfKeptLog(const ManifestState& state, LogReadResult* result);
 
   DatabaseParts& parts_;
   DatabaseContext& context_;

@@ -49,8 +49,9 @@ void CollectNode(const NodePaceReport& node, const metrics::Labels& labels, metr
     const auto seconds = [](std::chrono::nanoseconds time) {
       return std::chrono::duration<double>(time).count();
     };
-    page->Add(kLatency, metrics::With(of_operation, "quantile", "0.5"), seconds(node.times[i].p50));
-    page->Add(kLatency, metrics::With(of_operation, "quantile", "0.99"),
+    page->Add(kLatency, metrics::With(of_operation, "percentile", "50"),
+              seconds(node.times[i].p50));
+    page->Add(kLatency, metrics::With(of_operation, "percentile", "99"),
               seconds(node.times[i].p99));
   }
 }

@@ -41,7 +41,7 @@ TEST(KeyspaceMetricsTest, AKeyspaceIsOneDatabaseWithShards) {
   }
   int nodes = 0;
   for (const auto& [sample, number] : samples) {
-    EXPECT_EQ(sample.find('@'), std::string::npos) << sample;
+    EXPECT_EQ(sample.find("accounts@"), std::string::npos) << sample;
     EXPECT_EQ(sample.find("family="), std::string::npos) << sample;
     if (sample.starts_with("nacre_pool_node_up{")) ++nodes;
   }
