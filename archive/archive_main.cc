@@ -6,7 +6,6 @@
 
 #include <chrono>
 #include <cstdio>
-#include <cstdlib>
 #include <ctime>
 #include <exception>
 #include <memory>
@@ -106,15 +105,10 @@ class ArchiveMetrics final : public metrics::Source {
 };
 
 Status OpenEndpoint(std::unique_ptr<metrics::Endpoint>* endpoint) {
-  const char* const from_environment = std::getenv("NACRE_METRICS");
-  if (!FLAGS_metrics.empty()) {
-    return metrics::Endpoint::Open(FLAGS_metrics, endpoint).WithContext("--metrics");
-  }
-  if (from_environment == nullptr || *from_environment == '\0') return Status::OK();
-  // Another process of this environment may have taken it.
-  if (const Status status = metrics::Endpoint::Open(from_environment, endpoint); !status.ok()) {
-    fmt::print(stderr, "no metrics are shown: NACRE_METRICS: {}\n", status.ToString());
-  }
+  Status left_out;
+  NACRE_RETURN_IF_ERROR(
+      metrics::OpenEndpoint(FLAGS_metrics, endpoint, &left_out).WithContext("--metrics"));
+  if (!left_out.ok()) fmt::print(stderr, "no metrics are shown: {}\n", left_out.ToString());
   return Status::OK();
 }
 

@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <cctype>
+#include <cstdlib>
 #include <exception>
 #include <map>
 #include <utility>
@@ -199,6 +200,24 @@ const std::string& Endpoint::address() const { return listener_->address(); }
 void Endpoint::Show(const Source* source) {
   listener_->sources()->Replace(source_, source);
   source_ = source;
+}
+
+std::string AddressOr(const std::string& named) {
+  if (!named.empty()) return named;
+  const char* const from_environment = std::getenv("NACRE_METRICS");
+  return from_environment == nullptr ? "" : from_environment;
+}
+
+Status OpenEndpoint(const std::string& named, std::unique_ptr<Endpoint>* endpoint,
+                    Status* left_out) {
+  endpoint->reset();
+  *left_out = Status::OK();
+  const std::string address = AddressOr(named);
+  if (address.empty()) return Status::OK();
+  Status status = Endpoint::Open(address, endpoint);
+  if (status.ok() || !named.empty()) return status;
+  *left_out = status.WithContext("NACRE_METRICS");
+  return Status::OK();
 }
 
 }  // namespace nacre::metrics

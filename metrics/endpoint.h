@@ -40,4 +40,13 @@ class Endpoint {
   const Source* source_ = nullptr;
 };
 
+/// `named`, or else what the environment's NACRE_METRICS says; empty: neither says anything.
+std::string AddressOr(const std::string& named);
+
+/// Takes a share in that address; null if there is none. What is `named` has to be listened at:
+/// fails as Endpoint::Open. What only the environment names is for all processes that have it, of
+/// which one gets the address: why this one does not goes to `*left_out`.
+Status OpenEndpoint(const std::string& named, std::unique_ptr<Endpoint>* endpoint,
+                    Status* left_out);
+
 }  // namespace nacre::metrics

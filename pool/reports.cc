@@ -38,13 +38,7 @@ Status ReportDatabase(PoolClient* client, NodeId node, const DatabaseReport& rep
   return Status::OK();
 }
 
-std::vector<NodeId> LiveNodes(const PoolClient& client) {
-  std::vector<NodeId> nodes;
-  for (int i = 0; i < client.node_count(); ++i) {
-    if (client.alive(static_cast<NodeId>(i))) nodes.push_back(static_cast<NodeId>(i));
-  }
-  return nodes;
-}
+std::vector<NodeId> LiveNodes(const PoolClient& client) { return client.requests()->LiveNodes(); }
 
 Status AcknowledgeLog(PoolClient* client, const std::vector<NodeId>& nodes, uint64_t database_id,
                       uint64_t reader, uint64_t sequence, bool restorable,

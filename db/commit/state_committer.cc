@@ -1,6 +1,7 @@
 #include "db/commit/state_committer.h"
 
 #include <algorithm>
+#include <iterator>
 #include <utility>
 
 #include "db/manifest/state_record.h"
@@ -224,14 +225,12 @@ void StateCommitter::ReleaseLog(LogWriter* log, SequenceNumber flushed) {
       kept_log_.Add(std::move(segment), replayed_);
     }
   }
-  Drop(kept_log_.TakeUnneeded(KeptLogLimits()));
-  RecordKeptLog();
+  DropKept(kept_log_.TakeUnneeded(KeptLogLimits()));
 }
 
 void StateCommitter::ReleaseKeptLog() {
   MutexLock commit(&mutex);
-  Drop(kept_log_.TakeUnneeded(KeptLogLimits()));
-  RecordKeptLog();
+  DropKept(kept_log_.TakeUnneeded(KeptLogLimits()));
 }
 
 bool StateCommitter::GiveUpKeptLog() {
@@ -240,8 +239,7 @@ bool StateCommitter::GiveUpKeptLog() {
   Log(context_.options.info_log, LogLevel::kWarn,
       "{}: the pool is full: {} of the log that were kept for its readers are given up",
       context_.name, FormatBytes(kept_log_.bytes()));
-  Drop(kept_log_.TakeUnneeded({}));
-  RecordKeptLog();
+  DropKept(kept_log_.TakeUnneeded({}));
   return true;
 }
 
@@ -258,11 +256,8 @@ KeptLog::Limits StateCommitter::KeptLogLimits() const {
           .needed = context_.log_readers.Needed()};
 }
 
-void StateCommitter::Drop(std::vector<LogSegment> segments) {
-  for (LogSegment& segment : segments) unneeded_segments_.push_back(std::move(segment));
-}
-
-void StateCommitter::RecordKeptLog() {
+void StateCommitter::DropKept(std::vector<LogSegment> segments) {
+  std::ranges::move(segments, std::back_inserter(unneeded_segments_));
   ManifestEdit edit;
   edit.segments_added = kept_log_.Unrecorded();
   if (unneeded_segments_.empty() && edit.segments_added.empty()) return;
@@ -283,7 +278,8 @@ Status StateCommitter::DropLog(SequenceNumber last) {
     if (segment.number == kStateRecordNumber || unneeded.contains(segment.number)) continue;
     kept_log_.Add(std::move(segment), last);
   }
-  Drop(kept_log_.TakeUnneeded(KeptLogLimits()));
+  std::ranges::move(kept_log_.TakeUnneeded(KeptLogLimits()),
+                    std::back_inserter(unneeded_segments_));
   // What is left is not recorded as kept: the next owner learns from it where the log ends.
   ManifestEdit edit;
   edit.last_sequence = last;
@@ -295,8 +291,7 @@ void StateCommitter::FollowNodes(const std::function<bool(NodeId)>& leave) {
   {
     MutexLock commit(&mutex);
     published = membership_published_;
-    Drop(kept_log_.LeaveNodes(leave));
-    RecordKeptLog();
+    DropKept(kept_log_.LeaveNodes(leave));
     if (HasCopyOn(state_record_, leave)) {
       if (Status status = TryRecordState(); !status.ok()) {
         Log(context_.options.info_log, LogLevel::kWarn,

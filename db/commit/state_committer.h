@@ -105,10 +105,8 @@ class StateCommitter final : public LogSpace, private ManifestSpace {
   /// its nodes were lost, one after the other.
   Status CheckReadable(const VersionEdit& change) const;
   KeptLog::Limits KeptLogLimits() const;
-  /// Has the next edit drop these.
-  void Drop(std::vector<LogSegment> segments) REQUIRES(mutex);
-  /// Has the manifest say what is kept of the log and what is not.
-  void RecordKeptLog() REQUIRES(mutex) EXCLUDES(state_->mutex);
+  /// Drops these, which are kept no more, and has the manifest say what is.
+  void DropKept(std::vector<LogSegment> segments) REQUIRES(mutex) EXCLUDES(state_->mutex);
   Status TryRecordState() REQUIRES(mutex) EXCLUDES(state_->mutex);
 
   DatabaseContext& context_;

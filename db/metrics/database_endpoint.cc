@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cctype>
-#include <cstdlib>
 
 #include "nacre/statistics.h"
 #include "util/log.h"
@@ -10,24 +9,19 @@
 namespace nacre {
 
 std::string MetricsAddress(const DBOptions& options) {
-  if (!options.metrics_address.empty()) return options.metrics_address;
-  const char* const from_environment = std::getenv("NACRE_METRICS");
-  return from_environment == nullptr ? "" : from_environment;
+  return metrics::AddressOr(options.metrics_address);
 }
 
 Status OpenEndpoint(const DBOptions& options, const std::string& database,
                     std::unique_ptr<metrics::Endpoint>* endpoint) {
-  endpoint->reset();
-  const std::string address = MetricsAddress(options);
-  if (address.empty()) return Status::OK();
-  const Status status = metrics::Endpoint::Open(address, endpoint);
-  if (status.ok()) {
+  Status left_out;
+  NACRE_RETURN_IF_ERROR(metrics::OpenEndpoint(options.metrics_address, endpoint, &left_out));
+  if (*endpoint != nullptr) {
     Log(options.info_log, LogLevel::kInfo, "{}: metrics at {}", database, (*endpoint)->address());
-    return Status::OK();
+  } else if (!left_out.ok()) {
+    Log(options.info_log, LogLevel::kWarn, "{}: it shows no metrics: {}", database,
+        left_out.ToString());
   }
-  if (!options.metrics_address.empty()) return status;
-  Log(options.info_log, LogLevel::kWarn, "{}: it shows no metrics: NACRE_METRICS: {}", database,
-      status.ToString());
   return Status::OK();
 }
 

@@ -47,6 +47,8 @@ class NodeRequests {
   /// CallAll, again for those that answer TryAgain, until the deadline of one operation.
   std::vector<Answer> CallUntilDone(std::vector<NodeId> nodes, const Make& make);
 
+  /// The nodes that are alive.
+  std::vector<NodeId> LiveNodes() const { return fabric_->LiveNodes(); }
   /// The link to `node`, connected.
   Status UpLink(NodeId node, NodeLink** link);
   /// A connection to the node failed with `why` in the middle of something, which it answers.
