@@ -39,8 +39,6 @@ uint64_t MicrosNow() {
                                    .count());
 }
 
-uint64_t Nanos(std::chrono::nanoseconds time) { return static_cast<uint64_t>(time.count()); }
-
 /// Finds the column families of batches that are not among those that are known.
 class FamilyFinder final : public WriteBatch::Handler {
  public:

@@ -34,8 +34,8 @@ if(CMAKE_CXX_COMPILER_ID MATCHES Clang)
   # The beta part of the analysis checks the order in which mutexes are taken.
   add_compile_options(-Wthread-safety -Wthread-safety-beta)
 elseif(CMAKE_CXX_COMPILER_VERSION VERSION_LESS 13)
-  # g++ 12 reports `"literal" + std::string` (GCC bug 105651).
-  add_compile_options(-Wno-restrict)
+  # g++ 12 reports `"literal" + std::string` (GCC bug 105651), in one of these ways.
+  add_compile_options(-Wno-restrict -Wno-array-bounds -Wno-stringop-overflow)
 endif()
 
 # The SIMD paths use AVX2 where the target has it and scalar code elsewhere.
@@ -50,10 +50,6 @@ endif()
 if(NACRE_SANITIZE)
   add_compile_options(-fsanitize=${NACRE_SANITIZE} -fno-sanitize-recover=all)
   add_link_options(-fsanitize=${NACRE_SANITIZE})
-  if(CMAKE_CXX_COMPILER_ID STREQUAL GNU AND CMAKE_CXX_COMPILER_VERSION VERSION_LESS 13)
-    # The same bug, which shows itself here with precompiled headers.
-    add_compile_options(-Wno-array-bounds -Wno-stringop-overflow)
-  endif()
   if(NACRE_SANITIZE MATCHES thread AND CMAKE_CXX_COMPILER_ID STREQUAL GNU)
     # g++ warns of each atomic_thread_fence, which its TSan does not model.
     add_compile_options(-Wno-tsan)

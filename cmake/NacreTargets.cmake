@@ -22,6 +22,43 @@ function(nacre_precompile_headers)
     <utility> <vector> <fmt/format.h>)
 endfunction()
 
+# nacre_compile_together(TARGET SOURCE...): compiles up to eight of the sources that are in the same
+# folder as one, as most of what a source takes to compile are headers that its neighbours include,
+# too: it halves the time of a build from nothing. So names in anonymous namespaces are unique within
+# a folder. No source relies on what its neighbours include, as `./run lint` shows.
+function(nacre_compile_together target)
+  if(NOT NACRE_COMPILE_TOGETHER)
+    return()
+  endif()
+  set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_MODE GROUP)
+  # What is in an anonymous namespace may be a member of what is only in the same source.
+  target_compile_options(${target} PRIVATE
+    $<$<AND:$<CXX_COMPILER_ID:GNU>,$<COMPILE_LANGUAGE:CXX>>:-Wno-subobject-linkage>)
+  set(sources ${ARGN})
+  list(SORT sources)
+  foreach(source IN LISTS sources)
+    cmake_path(GET source PARENT_PATH folder)
+    cmake_path(RELATIVE_PATH folder BASE_DIRECTORY ${PROJECT_SOURCE_DIR})
+    string(REPLACE "/" "_" group "${folder}")
+    list(APPEND of_${group} ${source})
+    list(LENGTH of_${group} count)
+    math(EXPR batch "(${count} - 1) / 8")
+    set_source_files_properties(${source} PROPERTIES UNITY_GROUP ${group}_${batch})
+  endforeach()
+endfunction()
+
+# nacre_sources_with_planted_bugs(OUT SOURCE...): those that have bugs (util/planted_bug.h).
+function(nacre_sources_with_planted_bugs out)
+  set(with)
+  foreach(source IN LISTS ARGN)
+    file(STRINGS ${source} bugs REGEX "NACRE_PLANTED_BUG\\(" LIMIT_COUNT 1)
+    if(bugs)
+      list(APPEND with ${source})
+    endif()
+  endforeach()
+  set(${out} ${with} PARENT_SCOPE)
+endfunction()
+
 # nacre_library(NAME DEPENDENCY...): NAME from all `*.cc` of this folder and the folders in it, but
 # `*_main.cc`.
 function(nacre_library name)
@@ -42,6 +79,10 @@ function(nacre_library name)
   target_link_libraries(${name} ${scope} ${ARGN})
   if(sources)
     target_precompile_headers(${name} REUSE_FROM nacre_precompiled)
+    # planted_tests has these instead of the library's, object by object.
+    nacre_sources_with_planted_bugs(planted ${sources})
+    list(REMOVE_ITEM sources ${planted} "")
+    nacre_compile_together(${name} ${sources})
   endif()
 endfunction()
 

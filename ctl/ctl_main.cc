@@ -169,7 +169,7 @@ constexpr std::string_view kUsage =
     "                     KEY (0x before hexadecimal digits), or in its middle\n"
     "  merge KEYSPACE SHARD NEXT_SHARD\n"
     "                     has one shard take the place of two neighbours of one member\n";
-constexpr std::chrono::milliseconds kDrainPeriod{500};
+constexpr std::chrono::milliseconds kNodeDrainPeriod{500};
 /// For a node whose times are measured: one that takes longer is down.
 constexpr std::chrono::milliseconds kTimedPatience{1000};
 /// At least, for a node that is asked again and again.
@@ -265,7 +265,7 @@ Status Drain(const std::string& name, bool draining) {
   NACRE_RETURN_IF_ERROR(FindNode(pool.client.get(), name, &node, &stats));
   NACRE_RETURN_IF_ERROR(SetDraining(pool.client.get(), stats, draining));
   if (!draining || !FLAGS_wait) return Status::OK();
-  return AwaitDrained(pool.client.get(), node, kDrainPeriod);
+  return AwaitDrained(pool.client.get(), node, kNodeDrainPeriod);
 }
 
 Status ChangeRepair(const std::vector<std::string>& words) {

@@ -10,7 +10,7 @@
 namespace nacre::ctl {
 namespace {
 
-constexpr int kAttempts = 6;
+constexpr int kReadAttempts = 6;
 /// A renewal of the manifest is over by then.
 constexpr std::chrono::milliseconds kPause{20};
 
@@ -43,7 +43,7 @@ Status ViewDatabase(pool::PoolClient* client, const std::string& name, DatabaseV
   *view = DatabaseView();
   view->name = name;
   Status status;
-  for (int attempt = 0; attempt < kAttempts; ++attempt) {
+  for (int attempt = 0; attempt < kReadAttempts; ++attempt) {
     if (attempt > 0) client->clock()->SleepFor(kPause);
     status = ViewOnce(client, view);
     if (status.ok() || !view->root.owned || status.IsNotFound()) break;
@@ -53,7 +53,7 @@ Status ViewDatabase(pool::PoolClient* client, const std::string& name, DatabaseV
     return Status::Corruption(
         fmt::format("{} (read {} times: damaged, or its owner changes it "
                     "faster than it can be read)",
-                    status.message(), kAttempts));
+                    status.message(), kReadAttempts));
   }
   std::map<NodeId, NodeId> numbers;
   for (const auto& [number, instance_id] : view->manifest.state.nodes) {

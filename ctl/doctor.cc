@@ -16,13 +16,12 @@
 namespace nacre::ctl {
 namespace {
 
-using rdma::Finding;
-using Verdict = Finding::Verdict;
+using Verdict = rdma::Finding::Verdict;
 
 constexpr int kPings = 100;
 
 /// What to do about a node that does not answer as it should.
-std::string RemedyOf(const Status& status) {
+std::string NodeRemedyOf(const Status& status) {
   if (std::string remedy = pool::RemedyFor(status); !remedy.empty()) return remedy;
   if (status.IsTimedOut()) {
     return "something between here and there drops what is sent: look at firewalls and routes";
@@ -32,8 +31,8 @@ std::string RemedyOf(const Status& status) {
 }
 
 /// Diagnoses each transport that leads to a node of the pool.
-std::vector<Finding> DiagnoseAll(const Uri& pool,
-                                 const std::map<std::string, std::string>& parameters) {
+std::vector<rdma::Finding> DiagnoseAll(const Uri& pool,
+                                       const std::map<std::string, std::string>& parameters) {
   if (pool.scheme != pool::kMixedScheme) {
     return rdma::Diagnose(pool.scheme, parameters, pool.addresses);
   }
@@ -43,14 +42,16 @@ std::vector<Finding> DiagnoseAll(const Uri& pool,
     if (colon != std::string::npos)
       peers[address.substr(0, colon)].push_back(address.substr(colon + 1));
   }
-  std::vector<Finding> all;
+  std::vector<rdma::Finding> all;
   for (const auto& [scheme, addresses] : peers) {
     std::map<std::string, std::string> own;
     for (const auto& [name, value] : parameters) {
       if (name.starts_with(scheme + ".")) own[name.substr(scheme.size() + 1)] = value;
     }
-    for (Finding& finding : rdma::Diagnose(scheme, own, addresses)) {
-      const auto same = [&](const Finding& other) { return other.subject == finding.subject; };
+    for (rdma::Finding& finding : rdma::Diagnose(scheme, own, addresses)) {
+      const auto same = [&](const rdma::Finding& other) {
+        return other.subject == finding.subject;
+      };
       if (std::none_of(all.begin(), all.end(), same)) all.push_back(std::move(finding));
     }
   }
@@ -58,15 +59,15 @@ std::vector<Finding> DiagnoseAll(const Uri& pool,
 }
 
 /// One request after the other.
-Finding Ping(pool::PoolClient* client, NodeId node, Clock* clock) {
-  Finding finding{Verdict::kOk, client->node_address(node), "", ""};
+rdma::Finding Ping(pool::PoolClient* client, NodeId node, Clock* clock) {
+  rdma::Finding finding{Verdict::kOk, client->node_address(node), "", ""};
   std::vector<uint64_t> nanos;
   for (int i = 0; i < kPings; ++i) {
     const uint64_t start = clock->NowNanos();
     if (const Status s = client->Ping(node); !s.ok()) {
       finding.verdict = Verdict::kFailure;
       finding.found = s.ToString();
-      finding.remedy = RemedyOf(s);
+      finding.remedy = NodeRemedyOf(s);
       return finding;
     }
     nanos.push_back(clock->NowNanos() - start);
@@ -75,7 +76,7 @@ Finding Ping(pool::PoolClient* client, NodeId node, Clock* clock) {
   const auto micros = [&](size_t i) { return static_cast<double>(nanos[i]) / 1000; };
   pool::NodeStats stats;
   if (const Status s = pool::GetStats(client, node, &stats); !s.ok()) {
-    return {Verdict::kFailure, finding.subject, s.ToString(), RemedyOf(s)};
+    return {Verdict::kFailure, finding.subject, s.ToString(), NodeRemedyOf(s)};
   }
   finding.found =
       fmt::format("answers in {:.1f} us (fastest {:.1f}, slowest {:.1f}), {} of {} slabs free",
@@ -85,8 +86,8 @@ Finding Ping(pool::PoolClient* client, NodeId node, Clock* clock) {
 }
 
 /// All nodes of a pool have slabs of one size.
-Finding SlabSizes(pool::PoolClient* client) {
-  Finding finding{Verdict::kOk, "slab size", "", ""};
+rdma::Finding SlabSizes(pool::PoolClient* client) {
+  rdma::Finding finding{Verdict::kOk, "slab size", "", ""};
   uint64_t first = 0;
   for (int i = 0; i < client->node_count(); ++i) {
     pool::NodeStats stats;
@@ -107,16 +108,16 @@ Finding SlabSizes(pool::PoolClient* client) {
 
 }  // namespace
 
-std::vector<Finding> Examine(const Uri& pool, const rdma::DeviceOptions& options,
-                             std::chrono::milliseconds timeout, Clock* clock) {
-  std::vector<Finding> findings = DiagnoseAll(pool, options.parameters);
+std::vector<rdma::Finding> Examine(const Uri& pool, const rdma::DeviceOptions& options,
+                                   std::chrono::milliseconds timeout, Clock* clock) {
+  std::vector<rdma::Finding> findings = DiagnoseAll(pool, options.parameters);
   if (pool.addresses.empty()) return findings;
   std::unique_ptr<rdma::Device> device;
   if (const Status s = pool::OpenPoolDevice(pool, options, clock, &device); !s.ok()) {
     // What the diagnosis has found already explains it, as a rule.
-    const bool explained = std::any_of(findings.begin(), findings.end(), [](const Finding& f) {
-      return f.verdict == Verdict::kFailure;
-    });
+    const bool explained =
+        std::any_of(findings.begin(), findings.end(),
+                    [](const rdma::Finding& f) { return f.verdict == Verdict::kFailure; });
     if (!explained) {
       findings.push_back({Verdict::kFailure, "transport", s.ToString(), "correct the pool's URI"});
     }

@@ -24,7 +24,7 @@ namespace nacre::ctl {
 namespace {
 
 /// How often to check a database whose owner is at work.
-constexpr int kAttempts = 5;
+constexpr int kCheckAttempts = 5;
 
 /// Whether `finding`, made by `before`, is about something that `after` has unchanged.
 bool StillHolds(const Finding& finding, const DatabaseView& before, const DatabaseView& after) {
@@ -106,8 +106,8 @@ std::map<NodeId, SlabMap> PoolCheck::ReadSlabMaps() {
 }
 
 void PoolCheck::Check(const std::string& name) {
-  for (int attempt = 1; attempt <= kAttempts; ++attempt) {
-    if (CheckOnce(name, attempt == kAttempts)) return;
+  for (int attempt = 1; attempt <= kCheckAttempts; ++attempt) {
+    if (CheckOnce(name, attempt == kCheckAttempts)) return;
   }
 }
 

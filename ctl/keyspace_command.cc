@@ -19,7 +19,7 @@
 namespace nacre::ctl {
 namespace {
 
-constexpr std::chrono::milliseconds kDrainPeriod{200};
+constexpr std::chrono::milliseconds kMemberDrainPeriod{200};
 
 /// The member that `name` means.
 Status FindMember(KeyspaceAdmin* admin, const std::string& name, int64_t* id,
@@ -89,12 +89,12 @@ Status AwaitDrained(KeyspaceAdmin* admin, int64_t member, Clock* clock) {
     if (line != shown) fmt::print("{}\n", line);
     std::fflush(stdout);
     shown = std::move(line);
-    clock->SleepFor(kDrainPeriod);
+    clock->SleepFor(kMemberDrainPeriod);
   }
 }
 
-Status Drain(KeyspaceAdmin* admin, const std::string& member_name, bool drain, bool wait,
-             Clock* clock) {
+Status DrainMember(KeyspaceAdmin* admin, const std::string& member_name, bool drain, bool wait,
+                   Clock* clock) {
   int64_t member = 0;
   KeyspaceState state;
   NACRE_RETURN_IF_ERROR(FindMember(admin, member_name, &member, &state));
@@ -166,7 +166,7 @@ Status SetBalance(KeyspaceAdmin* admin, const std::vector<std::string>& words) {
   return admin->SetBalance(changes);
 }
 
-Status Show(KeyspaceAdmin* admin, bool shards, bool json, bool* fine) {
+Status ShowKeyspace(KeyspaceAdmin* admin, bool shards, bool json, bool* fine) {
   KeyspaceReport report;
   NACRE_RETURN_IF_ERROR(AskKeyspace(admin, &report));
   if (shards) {
@@ -221,14 +221,15 @@ Status RunKeyspaceCommand(const KeyspaceRequest& request, const std::vector<std:
   if (command == "split") return Split(admin.get(), words[2], words.size() < 4 ? "" : words[3]);
   if (command == "merge") return MergeShards(admin.get(), words[2], words[3]);
   if (words.size() == 2) {
-    return command == "balance" ? ShowBalance(admin.get(), request.json)
-                                : Show(admin.get(), command == "shards", request.json, fine);
+    return command == "balance"
+               ? ShowBalance(admin.get(), request.json)
+               : ShowKeyspace(admin.get(), command == "shards", request.json, fine);
   }
   if (command == "balance") {
     if (words[2] == "set") return SetBalance(admin.get(), words);
     return admin->SetBalance({{"paused", words[2] == "pause" ? "true" : "false"}});
   }
-  return Drain(admin.get(), words[3], words[2] == "drain", request.wait, clock);
+  return DrainMember(admin.get(), words[3], words[2] == "drain", request.wait, clock);
 }
 
 }  // namespace nacre::ctl

@@ -15,9 +15,8 @@
 namespace nacre::ctl {
 namespace {
 
-using rdma::Finding;
 using std::chrono::milliseconds;
-using Verdict = Finding::Verdict;
+using Verdict = rdma::Finding::Verdict;
 
 /// "etcd:a:1,b:1" as "etcd:a:1" and "etcd:b:1".
 std::vector<std::string> EndpointsOf(const std::string& coordinator) {
@@ -33,7 +32,7 @@ std::vector<std::string> EndpointsOf(const std::string& coordinator) {
   return endpoints;
 }
 
-std::string RemedyOf(const Status& status) {
+std::string CoordinatorRemedyOf(const Status& status) {
   if (status.IsNotSupported()) return "use a nacre-ctl that was built with -DNACRE_BUILD_ETCD=ON";
   if (status.IsInvalidArgument()) return "correct --coordinator";
   return "is etcd running there, may the port be reached from here, and do more than half of its "
@@ -41,8 +40,8 @@ std::string RemedyOf(const Status& status) {
 }
 
 /// Reads what there is, once to connect and once to see how long it takes.
-Finding AskEndpoint(const std::string& endpoint, milliseconds timeout, Clock* clock,
-                    std::vector<std::string>* keyspaces) {
+rdma::Finding AskEndpoint(const std::string& endpoint, milliseconds timeout, Clock* clock,
+                          std::vector<std::string>* keyspaces) {
   std::shared_ptr<Coordinator> coordinator;
   Status status = OpenCoordinator(endpoint, &coordinator);
   uint64_t begun = 0;
@@ -50,7 +49,8 @@ Finding AskEndpoint(const std::string& endpoint, milliseconds timeout, Clock* cl
     begun = clock->NowNanos();
     status = KeyspaceAdmin::List(coordinator.get(), Deadline::After(clock, timeout), keyspaces);
   }
-  if (!status.ok()) return {Verdict::kFailure, endpoint, status.ToString(), RemedyOf(status)};
+  if (!status.ok())
+    return {Verdict::kFailure, endpoint, status.ToString(), CoordinatorRemedyOf(status)};
   const double micros = static_cast<double>(clock->NowNanos() - begun) / 1000;
   return {Verdict::kOk, endpoint,
           fmt::format("answers in {:.1f} us, has a leader, knows {}", micros,
@@ -62,7 +62,7 @@ Finding AskEndpoint(const std::string& endpoint, milliseconds timeout, Clock* cl
 class KeyspacePatient {
  public:
   KeyspacePatient(const std::string& name, const KeyspaceReport& report,
-                  std::vector<Finding>* findings)
+                  std::vector<rdma::Finding>* findings)
       : subject_("keyspace " + name), report_(report), findings_(findings) {}
 
   void Examine() {
@@ -142,14 +142,14 @@ class KeyspacePatient {
 
   const std::string subject_;
   const KeyspaceReport& report_;
-  std::vector<Finding>* const findings_;
+  std::vector<rdma::Finding>* const findings_;
 };
 
 }  // namespace
 
-std::vector<Finding> ExamineCoordinator(const std::string& coordinator, milliseconds timeout,
-                                        Clock* clock) {
-  std::vector<Finding> findings;
+std::vector<rdma::Finding> ExamineCoordinator(const std::string& coordinator, milliseconds timeout,
+                                              Clock* clock) {
+  std::vector<rdma::Finding> findings;
   std::vector<std::string> keyspaces;
   for (const std::string& endpoint : EndpointsOf(coordinator)) {
     std::vector<std::string> known;
@@ -164,7 +164,7 @@ std::vector<Finding> ExamineCoordinator(const std::string& coordinator, millisec
     if (status.IsNotFound()) continue;  // It has ended since.
     if (!status.ok()) {
       findings.push_back(
-          {Verdict::kFailure, "keyspace " + name, status.ToString(), RemedyOf(status)});
+          {Verdict::kFailure, "keyspace " + name, status.ToString(), CoordinatorRemedyOf(status)});
       continue;
     }
     KeyspacePatient(name, report, &findings).Examine();

@@ -24,7 +24,7 @@ std::string JsonStrings(const std::vector<std::string>& list) {
   return "[" + json + "]";
 }
 
-void PrintJson(const std::string& name, const SalvageReport& report) {
+void PrintRepairJson(const std::string& name, const SalvageReport& report) {
   const SalvagePlan& plan = report.plan;
   fmt::print(
       "{{\"name\": {}, \"database_id\": \"{:016x}\", \"repaired\": {}, \"manifest\": {},\n"
@@ -79,7 +79,7 @@ Status Repair(pool::PoolClient* client, const std::string& name, const SalvageOp
     }
     status = SalvageDatabase(client, name, options, &report);
   }
-  if (report.database_id != 0) json ? PrintJson(name, report) : PrintText(name, report);
+  if (report.database_id != 0) json ? PrintRepairJson(name, report) : PrintText(name, report);
   NACRE_RETURN_IF_ERROR(status);
   *exit_status = report.plan.lost.empty() ? 0 : 1;
   if (options.dry_run) return Status::OK();

@@ -167,7 +167,7 @@ Status FindLine(const std::vector<std::string>& lines, const std::string& name, 
   return Status::NotFound(fmt::format("no secret is named '{}', nor has that id", name));
 }
 
-void PrintJson(const SecretFile& file) {
+void PrintSecretsJson(const SecretFile& file) {
   std::string secrets;
   for (const SecretFile::Line& line : file.lines) {
     secrets += fmt::format(
@@ -187,7 +187,7 @@ Status List(const std::string& path, bool json) {
   SecretFile file;
   NACRE_RETURN_IF_ERROR(pool::ReadSecretFile(path, nullptr, &file));
   if (json) {
-    PrintJson(file);
+    PrintSecretsJson(file);
     return Status::OK();
   }
   fmt::print("{:<24} {:<8} {}\n", "name", "id", "rights");

@@ -15,7 +15,7 @@ namespace {
 
 constexpr uint32_t kMaxBloomBits = 100;
 
-Status Malformed(std::string_view what) {
+Status MalformedCompaction(std::string_view what) {
   return Status::InvalidArgument(fmt::format("compaction job: {}", what));
 }
 
@@ -64,7 +64,7 @@ void EncodeJob(const CompactionJob& job, control::Compact* message) {
 
 Status DecodeJob(const control::Compact& message, CompactionJob* job) {
   NACRE_RETURN_IF_ERROR(DecodeMerge(message, job));
-  return job->runs.empty() ? Malformed("no input") : Status::OK();
+  return job->runs.empty() ? MalformedCompaction("no input") : Status::OK();
 }
 
 Status DecodeMerge(const control::Compact& message, CompactionJob* job) {
@@ -81,7 +81,7 @@ Status DecodeMerge(const control::Compact& message, CompactionJob* job) {
   for (const uint64_t snapshot : message.snapshots()) {
     if (snapshot > kMaxSequenceNumber ||
         (!job->snapshots.empty() && snapshot < job->snapshots.back())) {
-      return Malformed("snapshots are not in order");
+      return MalformedCompaction("snapshots are not in order");
     }
     job->snapshots.push_back(snapshot);
   }
@@ -92,13 +92,15 @@ Status DecodeMerge(const control::Compact& message, CompactionJob* job) {
   if (message.has_end()) job->end = message.end();
   job->target_table_bytes = message.target_table_bytes();
   job->chunk_size = message.chunk_size();
-  if (job->target_table_bytes == 0) return Malformed("target size 0");
+  if (job->target_table_bytes == 0) return MalformedCompaction("target size 0");
   if (job->chunk_size == 0 || job->chunk_size > kMaxChunkBytes) {
-    return Malformed(fmt::format("chunks of {} bytes", job->chunk_size));
+    return MalformedCompaction(fmt::format("chunks of {} bytes", job->chunk_size));
   }
   job->output_level = message.output_level();
   job->manifest_version = message.manifest_version();
-  if (message.bloom_bits_per_key() > kMaxBloomBits) return Malformed("filters of absurd size");
+  if (message.bloom_bits_per_key() > kMaxBloomBits) {
+    return MalformedCompaction("filters of absurd size");
+  }
   job->bloom_bits_per_key = static_cast<int>(message.bloom_bits_per_key());
   job->lineage = message.lineage();
   job->family = message.family();

@@ -11,7 +11,7 @@ namespace nacre::pool {
 namespace {
 
 template <typename... Parts>
-Status Malformed(fmt::format_string<Parts...> what, Parts&&... parts) {
+Status MalformedFlush(fmt::format_string<Parts...> what, Parts&&... parts) {
   return Status::InvalidArgument("flush job: " + fmt::format(what, std::forward<Parts>(parts)...));
 }
 
@@ -21,11 +21,13 @@ Status DecodeLogPart(const control::LogPart& message, LogPart* part) {
   for (const control::Extent& copy : message.copies()) {
     NACRE_RETURN_IF_ERROR(DecodeExtent(copy, &part->copies.emplace_back()));
     if (part->copies.back().length < part->bytes) {
-      return Malformed("{} bytes of a log segment of {}", part->bytes, part->copies.back().length);
+      return MalformedFlush("{} bytes of a log segment of {}", part->bytes,
+                            part->copies.back().length);
     }
   }
-  if (part->copies.empty()) return Malformed("log segment {} without a copy", part->number);
-  if (part->bytes < kLogHeaderBytes) return Malformed("{} bytes of a log segment", part->bytes);
+  if (part->copies.empty()) return MalformedFlush("log segment {} without a copy", part->number);
+  if (part->bytes < kLogHeaderBytes)
+    return MalformedFlush("{} bytes of a log segment", part->bytes);
   return Status::OK();
 }
 
@@ -46,15 +48,15 @@ void EncodeJob(const FlushJob& job, control::Flush* message) {
 Status DecodeJob(const control::Flush& message, FlushJob* job) {
   NACRE_RETURN_IF_ERROR(DecodeMerge(message.merge(), &job->merge));
   job->merge.database_id = message.header().database_id();
-  if (!job->merge.runs.empty()) return Malformed("tables as input");
+  if (!job->merge.runs.empty()) return MalformedFlush("tables as input");
   for (const control::LogPart& part : message.log()) {
     NACRE_RETURN_IF_ERROR(DecodeLogPart(part, &job->log.emplace_back()));
   }
-  if (job->log.empty()) return Malformed("no log");
+  if (job->log.empty()) return MalformedFlush("no log");
   job->first = message.first_sequence();
   job->last = message.last_sequence();
   if (job->first > job->last || job->last > kMaxSequenceNumber) {
-    return Malformed("sequences {} to {}", job->first, job->last);
+    return MalformedFlush("sequences {} to {}", job->first, job->last);
   }
   return Status::OK();
 }

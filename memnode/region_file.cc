@@ -25,6 +25,7 @@
 #include "util/codes/crc32c.h"
 #include "util/draw_id.h"
 #include "util/log.h"
+#include "util/round_up.h"
 #include "util/uri.h"
 
 namespace nacre::pool {
@@ -52,10 +53,6 @@ constexpr uint64_t kBeingWritten = uint64_t{0x3a17} << 48;
 /// A device's node is the same device in whatever file system it lies.
 uint64_t DeviceOf(const struct stat& attributes) {
   return S_ISCHR(attributes.st_mode) ? attributes.st_rdev : attributes.st_dev;
-}
-
-constexpr uint64_t RoundUp(uint64_t value, uint64_t unit) {
-  return (value + unit - 1) / unit * unit;
 }
 
 std::string BootId() {

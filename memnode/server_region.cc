@@ -10,28 +10,25 @@
 #include "pool/wire/node_stats.h"
 #include "util/codes/crc32c.h"
 #include "util/log.h"
+#include "util/round_up.h"
 #include "util/uri.h"
 
 namespace nacre::pool {
 namespace {
 
-constexpr uint64_t kPageBytes = 4096;
+constexpr uint64_t kSmallPageBytes = 4096;
 /// Large slabs start where huge pages do.
 constexpr uint64_t kHugePageBytes = 2 << 20;
-
-constexpr uint64_t RoundUp(uint64_t value, uint64_t unit) {
-  return (value + unit - 1) / unit * unit;
-}
 
 }  // namespace
 
 Status ServerRegion::LayOut(uint64_t bytes, uint64_t slab_bytes, Logger* log,
                             std::unique_ptr<ServerRegion>* region) {
-  if (slab_bytes < kMinSlabBytes || slab_bytes % kPageBytes != 0 ||
+  if (slab_bytes < kMinSlabBytes || slab_bytes % kSmallPageBytes != 0 ||
       slab_bytes > uint64_t{1} << 40) {
-    return Status::InvalidArgument(fmt::format("slab size {} is not a multiple of {} from {} to {}",
-                                               slab_bytes, kPageBytes, FormatBytes(kMinSlabBytes),
-                                               FormatBytes(uint64_t{1} << 40)));
+    return Status::InvalidArgument(
+        fmt::format("slab size {} is not a multiple of {} from {} to {}", slab_bytes,
+                    kSmallPageBytes, FormatBytes(kMinSlabBytes), FormatBytes(uint64_t{1} << 40)));
   }
   if (bytes < slab_bytes) {
     return Status::InvalidArgument(fmt::format("size {} is smaller than one slab of {}",
@@ -45,7 +42,7 @@ Status ServerRegion::LayOut(uint64_t bytes, uint64_t slab_bytes, Logger* log,
   result->slab_bytes_ = slab_bytes;
   result->slab_count_ = bytes / slab_bytes;
   result->slab_area_ = RoundUp(kSlabTableOffset + result->slab_count_ * sizeof(SlabEntry),
-                               slab_bytes >= kHugePageBytes ? kHugePageBytes : kPageBytes);
+                               slab_bytes >= kHugePageBytes ? kHugePageBytes : kSmallPageBytes);
   result->size_ = result->slab_area_ + result->slab_count_ * slab_bytes;
   result->grants_.resize(result->slab_count_);
   *region = std::move(result);

@@ -14,7 +14,7 @@ namespace nacre::rdma {
 
 namespace {
 
-using Verdict = Finding::Verdict;
+using FindingVerdict = Finding::Verdict;
 
 /// "always [madvise] never" gives "madvise"; empty if the file is not there.
 std::string ChosenWord(const std::string& path) {
@@ -32,22 +32,22 @@ std::string ChosenWord(const std::string& path) {
 Finding HugePages(const std::string& subject, const std::string& path, const std::string& wanted) {
   const std::string chosen = ChosenWord(path);
   if (chosen.empty()) {
-    return {Verdict::kWarning, subject, "this kernel has none",
+    return {FindingVerdict::kWarning, subject, "this kernel has none",
             "a kernel with CONFIG_TRANSPARENT_HUGEPAGE makes random reads a third faster"};
   }
   if (chosen == "never" || chosen == "deny") {
-    return {Verdict::kWarning, subject, chosen, "echo " + wanted + " > " + path};
+    return {FindingVerdict::kWarning, subject, chosen, "echo " + wanted + " > " + path};
   }
-  return {Verdict::kOk, subject, chosen, ""};
+  return {FindingVerdict::kOk, subject, chosen, ""};
 }
 
 Finding OpenFiles() {
   constexpr rlim_t kEnough = 4096;
   rlimit limit{};
   if (::getrlimit(RLIMIT_NOFILE, &limit) != 0) limit.rlim_cur = 0;
-  Finding finding{Verdict::kOk, "open files", std::to_string(limit.rlim_cur), ""};
+  Finding finding{FindingVerdict::kOk, "open files", std::to_string(limit.rlim_cur), ""};
   if (limit.rlim_cur < kEnough) {
-    finding.verdict = Verdict::kWarning;
+    finding.verdict = FindingVerdict::kWarning;
     finding.remedy =
         "each thread has connections to each node: 'ulimit -n 65536', or LimitNOFILE=65536 in the "
         "service's unit";
@@ -65,8 +65,8 @@ Finding DaxDevices(const std::string& folder) {
     devices += (devices.empty() ? "" : ", ") + device.path().filename().string() + " of " +
                FormatBytes(bytes);
   }
-  if (!devices.empty()) return {Verdict::kOk, "dax devices", devices, ""};
-  return {Verdict::kWarning, "dax devices", "there is none",
+  if (!devices.empty()) return {FindingVerdict::kOk, "dax devices", devices, ""};
+  return {FindingVerdict::kWarning, "dax devices", "there is none",
           "'daxctl list' and 'cxl list' say why; for a trial a file in tmpfs stands for one"};
 }
 

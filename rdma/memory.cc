@@ -17,6 +17,7 @@
 
 #include "rdma/dax.h"
 #include "rdma/transport.h"
+#include "util/round_up.h"
 #include "util/uri.h"
 
 // The headers may be older than the kernel: these came with Linux 5.14 and 6.1.
@@ -34,8 +35,6 @@ namespace {
 constexpr size_t kPageBytes = 4096;
 constexpr size_t kHugePageBytes = size_t{2} << 20;
 const char* const kSysfs = "/sys";
-
-size_t RoundUp(size_t size, size_t unit) { return (size + unit - 1) / unit * unit; }
 
 /// The size of the file's pages: larger ones are mapped as a whole.
 size_t PageBytesOf(int fd) {

@@ -59,7 +59,7 @@ KeyspaceDatabase::~KeyspaceDatabase() {
   db()->Close().IgnoreError();  // There is no caller left to tell; the DB's log has it.
 }
 
-std::unique_ptr<Transaction> KeyspaceDatabase::Begin(
+std::unique_ptr<nacre::Transaction> KeyspaceDatabase::Begin(
     std::shared_ptr<const Snapshot> snapshot) const {
   OptimisticTransactionOptions options;
   options.snapshot = std::move(snapshot);
@@ -89,7 +89,7 @@ Status KeyspaceDatabase::Commit(const ReadState& state, const Overlay& overlay,
   after->reset();
   if (state.snapshot() == nullptr) return Status::Unavailable("there is no state to commit to");
   return CatchAll([&]() -> Status {
-    const std::unique_ptr<Transaction> transaction = Begin(state.snapshot());
+    const std::unique_ptr<nacre::Transaction> transaction = Begin(state.snapshot());
     for (const auto& [key, entry] : overlay.entries()) {
       NACRE_RETURN_IF_ERROR(entry.deleted ? transaction->Delete(key)
                                           : transaction->Put(key, entry.value));
@@ -128,7 +128,7 @@ Status KeyspaceDatabase::CreateSpaces(uint32_t count, std::vector<NewSpace>* spa
 }
 
 Status KeyspaceDatabase::TryToTakeSpaces(uint32_t count, uint32_t* first) {
-  const std::unique_ptr<Transaction> transaction = Begin(nullptr);
+  const std::unique_ptr<nacre::Transaction> transaction = Begin(nullptr);
   const std::string key = CatalogueKey('n');
   PinnableSlice value;
   const Status found = transaction->GetForUpdate({}, nullptr, key, &value);

@@ -43,7 +43,7 @@ class KeyspaceDatabase final : public Database {
 
   /// Its commit fails if others have written a key since `snapshot` or, without one, since it
   /// touched it.
-  std::unique_ptr<Transaction> Begin(std::shared_ptr<const Snapshot> snapshot) const;
+  std::unique_ptr<nacre::Transaction> Begin(std::shared_ptr<const Snapshot> snapshot) const;
   Status TryToTakeSpaces(uint32_t count, uint32_t* first);
 
   const std::shared_ptr<const Family> family_;

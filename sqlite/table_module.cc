@@ -129,10 +129,10 @@ int RollbackTo(sqlite3_vtab* table, int number) {
   return SQLITE_OK;
 }
 
-const sqlite3_module kModule = {2,       Create, Connect,   BestIndex, Disconnect, Destroy,
-                                Open,    Close,  Filter,    Next,      Eof,        Column,
-                                Rowid,   Update, Begin,     Sync,      Commit,     Rollback,
-                                nullptr, Rename, Savepoint, Release,   RollbackTo, nullptr};
+const sqlite3_module kTableModule = {2,       Create, Connect,   BestIndex, Disconnect, Destroy,
+                                     Open,    Close,  Filter,    Next,      Eof,        Column,
+                                     Rowid,   Update, Begin,     Sync,      Commit,     Rollback,
+                                     nullptr, Rename, Savepoint, Release,   RollbackTo, nullptr};
 
 void Destruct(void* session) { std::unique_ptr<Session>(static_cast<Session*>(session)).reset(); }
 
@@ -140,7 +140,7 @@ void Destruct(void* session) { std::unique_ptr<Session>(static_cast<Session*>(se
 
 int RegisterTableModule(std::unique_ptr<Session> session) {
   sqlite3* const connection = session->connection();
-  return sqlite3_create_module_v2(connection, "nacre", &kModule, session.release(), Destruct);
+  return sqlite3_create_module_v2(connection, "nacre", &kTableModule, session.release(), Destruct);
 }
 
 }  // namespace nacre::sqlite

@@ -5,6 +5,10 @@
 
 namespace nacre {
 
+inline uint64_t Nanos(std::chrono::nanoseconds duration) {
+  return static_cast<uint64_t>(duration.count());
+}
+
 /// Monotonic time and sleep, passed to whatever needs them so that a simulation can own time.
 /// Thread safety: all methods may be called from many threads at once.
 class Clock {

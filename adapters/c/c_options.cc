@@ -5,15 +5,10 @@
 
 #include "adapters/c/c_types.h"
 
+using nacre::Destroy;
 using nacre::Status;
 
 namespace {
-
-/// Has `destroy` functions end in one place: frees what `create` has made.
-template <typename T>
-void Destroy(T* object) {
-  std::unique_ptr<T> destroyed(object);
-}
 
 template <typename Field>
 constexpr bool kIsDuration = std::is_same_v<Field, std::chrono::milliseconds>;

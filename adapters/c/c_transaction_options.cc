@@ -1,14 +1,6 @@
 #include "adapters/c/c_transaction_types.h"
 
-namespace {
-
-/// Has `destroy` functions end in one place: frees what `create` has made.
-template <typename T>
-void Destroy(T* object) {
-  std::unique_ptr<T> destroyed(object);
-}
-
-}  // namespace
+using nacre::Destroy;
 
 nacre_transactiondb_options_t* nacre_transactiondb_options_create(void) {
   return std::make_unique<nacre_transactiondb_options_t>().release();

@@ -55,8 +55,8 @@ nacre_transaction_t* Own(std::unique_ptr<nacre::Transaction> transaction) {
 }
 
 /// What a read answers: null if there is nothing.
-char* ValueOf(const Status& status, const nacre::PinnableSlice& value, size_t* value_size,
-              char** errptr) {
+char* ReadValue(const Status& status, const nacre::PinnableSlice& value, size_t* value_size,
+                char** errptr) {
   *value_size = 0;
   if (status.IsNotFound() || !Succeeded(status, errptr)) return nullptr;
   *value_size = value.size();
@@ -211,7 +211,7 @@ char* nacre_transaction_get_cf(nacre_transaction_t* transaction, const nacre_rea
   nacre::PinnableSlice value;
   const Status status =
       transaction->rep->Get(options->rep, FamilyOf(family), Slice(key, key_size), &value);
-  return ValueOf(status, value, value_size, errptr);
+  return ReadValue(status, value, value_size, errptr);
 }
 
 char* nacre_transaction_get_for_update(nacre_transaction_t* transaction,
@@ -230,7 +230,7 @@ char* nacre_transaction_get_for_update_cf(nacre_transaction_t* transaction,
   nacre::PinnableSlice value;
   const Status status = transaction->rep->GetForUpdate(
       options->rep, FamilyOf(family), Slice(key, key_size), &value, exclusive != 0);
-  return ValueOf(status, value, value_size, errptr);
+  return ReadValue(status, value, value_size, errptr);
 }
 
 nacre_iterator_t* nacre_transaction_create_iterator(nacre_transaction_t* transaction,

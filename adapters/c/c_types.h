@@ -137,6 +137,12 @@ inline ColumnFamilyHandle* FamilyOf(const nacre_column_family_handle_t* family) 
   return family == nullptr ? nullptr : family->rep;
 }
 
+/// Has `destroy` functions end in one place: frees what `create` has made.
+template <typename T>
+void Destroy(T* object) {
+  std::unique_ptr<T> destroyed(object);
+}
+
 /// Names for C; `*count` is set, and each is freed with `FreeNames`.
 char** CopyNames(const std::vector<std::string>& names, size_t* count);
 void FreeNames(char** names, size_t count);

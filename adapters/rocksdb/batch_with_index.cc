@@ -13,18 +13,13 @@
 namespace nacre::rocksdb_api {
 namespace {
 
-using rocksdb::Slice;
-using rocksdb::Status;
-using rocksdb::WBWIIterator;
-using rocksdb::WriteEntry;
-
 /// What the updates of one key in a batch come to.
 class KeyUpdates {
  public:
   enum class Base : uint8_t { kUnknown, kDeleted, kValue };
 
   /// Adds an entry; they come in the order in which they were written.
-  void Add(const WriteEntry& entry) {
+  void Add(const rocksdb::WriteEntry& entry) {
     any_ = true;
     if (entry.type == rocksdb::kMergeRecord) {
       operands_.push_back(entry.value.ToString());
@@ -41,23 +36,23 @@ class KeyUpdates {
 
   /// `below` is null if there is no such key below; not looked at if it is decided. `NotFound` if
   /// there is none then.
-  Status Apply(const FamilyHandle& family, const Slice& key, const Slice* below,
-               std::string* result) const {
-    const Slice value(value_);
-    const Slice* const existing =
+  rocksdb::Status Apply(const FamilyHandle& family, const rocksdb::Slice& key,
+                        const rocksdb::Slice* below, std::string* result) const {
+    const rocksdb::Slice value(value_);
+    const rocksdb::Slice* const existing =
         base_ == Base::kValue ? &value : (base_ == Base::kUnknown ? below : nullptr);
     if (!operands_.empty()) return Merge(family, key, existing, result);
-    if (existing == nullptr) return Status::NotFound();
+    if (existing == nullptr) return rocksdb::Status::NotFound();
     result->assign(existing->data(), existing->size());
-    return Status::OK();
+    return rocksdb::Status::OK();
   }
 
  private:
-  Status Merge(const FamilyHandle& family, const Slice& key, const Slice* below,
-               std::string* result) const {
+  rocksdb::Status Merge(const FamilyHandle& family, const rocksdb::Slice& key,
+                        const rocksdb::Slice* below, std::string* result) const {
     const nacre::MergeOperator* const merge = family.merge_operator();
     if (merge == nullptr) {
-      return Status::InvalidArgument("Merge_operator must be set for column_family");
+      return rocksdb::Status::InvalidArgument("Merge_operator must be set for column_family");
     }
     const nacre::Slice our_key = ToNacre(key);
     const nacre::Slice existing = below == nullptr ? nacre::Slice() : ToNacre(*below);
@@ -68,10 +63,10 @@ class KeyUpdates {
     const nacre::MergeOperator::MergeOperationInput in{
         our_key, below == nullptr ? nullptr : &existing, operands, /*logger=*/nullptr};
     if (!merge->FullMergeV2(in, &out)) {
-      return Status::Corruption("Error: Could not perform merge.");
+      return rocksdb::Status::Corruption("Error: Could not perform merge.");
     }
     if (chosen.data() != nullptr) result->assign(chosen.data(), chosen.size());
-    return Status::OK();
+    return rocksdb::Status::OK();
   }
 
   bool any_ = false;
@@ -85,9 +80,9 @@ const FamilyHandle& Handle(rocksdb::ColumnFamilyHandle* family) {
 }
 
 KeyUpdates UpdatesOf(rocksdb::WriteBatchWithIndex* batch, rocksdb::ColumnFamilyHandle* family,
-                     const Slice& key) {
+                     const rocksdb::Slice& key) {
   KeyUpdates updates;
-  const std::unique_ptr<WBWIIterator> entries(batch->NewIterator(family));
+  const std::unique_ptr<rocksdb::WBWIIterator> entries(batch->NewIterator(family));
   for (entries->Seek(key); entries->Valid() && entries->Entry().key == key; entries->Next()) {
     updates.Add(entries->Entry());
   }
@@ -108,10 +103,14 @@ class BatchOverBase final : public rocksdb::Iterator {
         upper_(options == nullptr ? nullptr : options->iterate_upper_bound) {}
 
   bool Valid() const override { return shown_ != Shown::kNothing; }
-  Slice key() const override { return shown_ == Shown::kBase ? base_->key() : Slice(key_); }
-  Slice value() const override { return shown_ == Shown::kBase ? base_->value() : Slice(value_); }
+  rocksdb::Slice key() const override {
+    return shown_ == Shown::kBase ? base_->key() : rocksdb::Slice(key_);
+  }
+  rocksdb::Slice value() const override {
+    return shown_ == Shown::kBase ? base_->value() : rocksdb::Slice(value_);
+  }
   const rocksdb::WideColumns& columns() const override { return columns_; }
-  Status status() const override { return failure_.ok() ? base_->status() : failure_; }
+  rocksdb::Status status() const override { return failure_.ok() ? base_->status() : failure_; }
 
   void SeekToFirst() override {
     if (lower_ != nullptr) return Seek(*lower_);
@@ -128,13 +127,13 @@ class BatchOverBase final : public rocksdb::Iterator {
     }
     ShowBackward();
   }
-  void Seek(const Slice& target) override {
+  void Seek(const rocksdb::Slice& target) override {
     const bool below = lower_ != nullptr && comparator_->Compare(target, *lower_) < 0;
     base_->Seek(target);
     delta_->Seek(below ? *lower_ : target);
     ShowForward();
   }
-  void SeekForPrev(const Slice& target) override {
+  void SeekForPrev(const rocksdb::Slice& target) override {
     if (upper_ != nullptr && comparator_->Compare(target, *upper_) >= 0) return SeekToLast();
     base_->SeekForPrev(target);
     delta_->SeekForPrev(target);
@@ -144,9 +143,9 @@ class BatchOverBase final : public rocksdb::Iterator {
     if (!forward_) {
       const std::string from = key().ToString();
       base_->Seek(from);
-      if (base_->Valid() && base_->key() == Slice(from)) base_->Next();
+      if (base_->Valid() && base_->key() == rocksdb::Slice(from)) base_->Next();
       delta_->Seek(from);
-      while (delta_->Valid() && delta_->Entry().key == Slice(from)) delta_->Next();
+      while (delta_->Valid() && delta_->Entry().key == rocksdb::Slice(from)) delta_->Next();
     } else if (shown_ == Shown::kBase) {
       base_->Next();
     }
@@ -156,7 +155,7 @@ class BatchOverBase final : public rocksdb::Iterator {
     if (forward_) {
       const std::string from = key().ToString();
       base_->SeekForPrev(from);
-      if (base_->Valid() && base_->key() == Slice(from)) base_->Prev();
+      if (base_->Valid() && base_->key() == rocksdb::Slice(from)) base_->Prev();
       SeekDeltaBefore(from);
     } else if (shown_ == Shown::kBase) {
       base_->Prev();
@@ -167,13 +166,13 @@ class BatchOverBase final : public rocksdb::Iterator {
  private:
   enum class Shown : uint8_t { kNothing, kBase, kDelta };
 
-  void SeekDeltaBefore(const Slice& key) {
+  void SeekDeltaBefore(const rocksdb::Slice& key) {
     delta_->SeekForPrev(key);
     while (delta_->Valid() && comparator_->Compare(delta_->Entry().key, key) >= 0) delta_->Prev();
   }
   bool DeltaInBounds() const {
     if (!delta_->Valid()) return false;
-    const Slice key = delta_->Entry().key;
+    const rocksdb::Slice key = delta_->Entry().key;
     return forward_ ? upper_ == nullptr || comparator_->Compare(key, *upper_) < 0
                     : lower_ == nullptr || comparator_->Compare(key, *lower_) >= 0;
   }
@@ -182,7 +181,7 @@ class BatchOverBase final : public rocksdb::Iterator {
   void ShowBackward() { Show(/*forward=*/false); }
   void Show(bool forward) {
     forward_ = forward;
-    failure_ = Status::OK();
+    failure_ = rocksdb::Status::OK();
     shown_ = Shown::kNothing;
     columns_.clear();
     while (shown_ == Shown::kNothing && failure_.ok() && base_->status().ok()) {
@@ -202,8 +201,9 @@ class BatchOverBase final : public rocksdb::Iterator {
       return;
     }
     const KeyUpdates updates = TakeUpdates();
-    const Slice below = order == 0 ? base_->value() : Slice();
-    const Status status = updates.Apply(family_, key_, order == 0 ? &below : nullptr, &value_);
+    const rocksdb::Slice below = order == 0 ? base_->value() : rocksdb::Slice();
+    const rocksdb::Status status =
+        updates.Apply(family_, key_, order == 0 ? &below : nullptr, &value_);
     if (status.ok()) {
       shown_ = Shown::kDelta;
     } else if (!status.IsNotFound()) {
@@ -216,13 +216,13 @@ class BatchOverBase final : public rocksdb::Iterator {
     key_ = delta_->Entry().key.ToString();
     KeyUpdates updates;
     if (forward_) {
-      for (; delta_->Valid() && delta_->Entry().key == Slice(key_); delta_->Next()) {
+      for (; delta_->Valid() && delta_->Entry().key == rocksdb::Slice(key_); delta_->Next()) {
         updates.Add(delta_->Entry());
       }
       return updates;
     }
-    std::vector<WriteEntry> newest_first;
-    for (; delta_->Valid() && delta_->Entry().key == Slice(key_); delta_->Prev()) {
+    std::vector<rocksdb::WriteEntry> newest_first;
+    for (; delta_->Valid() && delta_->Entry().key == rocksdb::Slice(key_); delta_->Prev()) {
       newest_first.push_back(delta_->Entry());
     }
     while (!newest_first.empty()) {
@@ -235,15 +235,15 @@ class BatchOverBase final : public rocksdb::Iterator {
   const FamilyHandle& family_;
   const rocksdb::Comparator* const comparator_;
   const std::unique_ptr<rocksdb::Iterator> base_;
-  const std::unique_ptr<WBWIIterator> delta_;
-  const Slice* const lower_;
-  const Slice* const upper_;
+  const std::unique_ptr<rocksdb::WBWIIterator> delta_;
+  const rocksdb::Slice* const lower_;
+  const rocksdb::Slice* const upper_;
   bool forward_ = true;
   Shown shown_ = Shown::kNothing;
   std::string key_;
   std::string value_;
   rocksdb::WideColumns columns_;
-  Status failure_;
+  rocksdb::Status failure_;
 };
 
 }  // namespace
@@ -252,8 +252,8 @@ rocksdb::Status GetFromBatch(rocksdb::WriteBatchWithIndex* batch,
                              rocksdb::ColumnFamilyHandle* family, const rocksdb::Slice& key,
                              std::string* value) {
   const KeyUpdates updates = UpdatesOf(batch, family, key);
-  if (!updates.any()) return Status::NotFound();
-  if (!updates.Decided()) return Status::MergeInProgress();
+  if (!updates.any()) return rocksdb::Status::NotFound();
+  if (!updates.Decided()) return rocksdb::Status::MergeInProgress();
   return updates.Apply(Handle(family), key, /*below=*/nullptr, value);
 }
 
@@ -261,7 +261,7 @@ rocksdb::Status GetFromBatchAndDB(rocksdb::WriteBatchWithIndex* batch, rocksdb::
                                   const rocksdb::ReadOptions& options,
                                   rocksdb::ColumnFamilyHandle* family, const rocksdb::Slice& key,
                                   rocksdb::PinnableSlice* value) {
-  Status status;
+  rocksdb::Status status;
   MultiGetFromBatchAndDB(batch, db, options, family, 1, &key, value, &status);
   return status;
 }
@@ -273,7 +273,7 @@ void MultiGetFromBatchAndDB(rocksdb::WriteBatchWithIndex* batch, rocksdb::DB* db
                             rocksdb::Status* statuses) {
   std::vector<KeyUpdates> updates;
   std::vector<size_t> open;  // Keys that the batch does not settle.
-  std::vector<Slice> open_keys;
+  std::vector<rocksdb::Slice> open_keys;
   for (size_t i = 0; i < count; ++i) {
     updates.push_back(UpdatesOf(batch, family, keys[i]));
     if (updates[i].Decided()) continue;
@@ -281,7 +281,7 @@ void MultiGetFromBatchAndDB(rocksdb::WriteBatchWithIndex* batch, rocksdb::DB* db
     open_keys.push_back(keys[i]);
   }
   std::vector<rocksdb::PinnableSlice> below(open.size());
-  std::vector<Status> found(open.size());
+  std::vector<rocksdb::Status> found(open.size());
   if (!open.empty()) {
     db->MultiGet(options, family, open.size(), open_keys.data(), below.data(), found.data());
   }
@@ -293,7 +293,7 @@ void MultiGetFromBatchAndDB(rocksdb::WriteBatchWithIndex* batch, rocksdb::DB* db
       statuses[i] = found[at];
       continue;
     }
-    const Slice* const existing = was_open && found[at].ok() ? &below[at] : nullptr;
+    const rocksdb::Slice* const existing = was_open && found[at].ok() ? &below[at] : nullptr;
     statuses[i] = updates[i].Apply(Handle(family), keys[i], existing, values[i].GetSelf());
     if (statuses[i].ok()) values[i].PinSelf();
   }

@@ -11,13 +11,15 @@
 namespace nacre::rocksdb_api {
 namespace {
 
-std::string NameOf(const char* theirs) { return std::string("rocksdb.") + theirs; }
+std::string PrefixedName(const char* theirs) { return std::string("rocksdb.") + theirs; }
 
 class MergeAdapter final : public nacre::MergeOperator {
  public:
   MergeAdapter(std::shared_ptr<rocksdb::MergeOperator> theirs,
                std::shared_ptr<rocksdb::Logger> logger)
-      : theirs_(std::move(theirs)), logger_(std::move(logger)), name_(NameOf(theirs_->Name())) {}
+      : theirs_(std::move(theirs)),
+        logger_(std::move(logger)),
+        name_(PrefixedName(theirs_->Name())) {}
 
   bool FullMergeV2(const MergeOperationInput& in, MergeOperationOutput* out) const override {
     const rocksdb::Slice key = ToRocksdb(in.key);
@@ -59,7 +61,7 @@ class FilterAdapter final : public nacre::CompactionFilter {
   /// `made` (may be null) is `theirs`, if this is to own it.
   FilterAdapter(const rocksdb::CompactionFilter* theirs,
                 std::unique_ptr<rocksdb::CompactionFilter> made)
-      : theirs_(theirs), made_(std::move(made)), name_(NameOf(theirs_->Name())) {}
+      : theirs_(theirs), made_(std::move(made)), name_(PrefixedName(theirs_->Name())) {}
 
   Decision FilterV2(int level, const nacre::Slice& key, ValueType /*value_type*/,
                     const nacre::Slice& existing_value, std::string* new_value,
@@ -94,7 +96,7 @@ class FilterFactoryAdapter final : public nacre::CompactionFilterFactory {
                        std::shared_ptr<rocksdb::CompactionFilterFactory> factory)
       : filter_(filter),
         factory_(std::move(factory)),
-        name_(NameOf(filter_ != nullptr ? filter_->Name() : factory_->Name())) {}
+        name_(PrefixedName(filter_ != nullptr ? filter_->Name() : factory_->Name())) {}
 
   std::unique_ptr<nacre::CompactionFilter> CreateCompactionFilter(
       const nacre::CompactionFilter::Context& context) override {
@@ -148,7 +150,7 @@ class LoggerAdapter final : public nacre::Logger {
 class PrefixAdapter final : public nacre::SliceTransform {
  public:
   explicit PrefixAdapter(std::shared_ptr<const rocksdb::SliceTransform> theirs)
-      : theirs_(std::move(theirs)), name_(NameOf(theirs_->Name())) {}
+      : theirs_(std::move(theirs)), name_(PrefixedName(theirs_->Name())) {}
   const char* Name() const override { return name_.c_str(); }
   nacre::Slice Transform(const nacre::Slice& key) const override {
     return ToNacre(theirs_->Transform(ToRocksdb(key)));

@@ -34,12 +34,12 @@ constexpr std::string_view kEmptyMaps[] = {
 };
 constexpr std::string_view kEmptyTexts[] = {"cf-file-histogram", "blob-stats"};
 
-bool Contains(std::span<const std::string_view> names, std::string_view name) {
+bool IsAmong(std::span<const std::string_view> names, std::string_view name) {
   return std::ranges::find(names, name) != names.end();
 }
 
 /// The name without the prefix; no value if it has another one.
-std::optional<std::string> NameOf(const std::string& property) {
+std::optional<std::string> BareName(const std::string& property) {
   if (!property.starts_with(kPrefix)) return std::nullopt;
   return property.substr(kPrefix.size());
 }
@@ -71,12 +71,12 @@ bool PropertySource::Text(nacre::ColumnFamilyHandle* family, const std::string& 
                           std::string* value) const {
   if (db_->GetProperty(family, property, value)) return true;
   value->clear();
-  const std::optional<std::string> name = NameOf(property);
+  const std::optional<std::string> name = BareName(property);
   if (!name.has_value()) return false;
   if (name == "cfstats-no-file-histogram") {
     return db_->GetProperty(family, "rocksdb.cfstats", value);
   }
-  if (Contains(kEmptyTexts, *name)) return true;
+  if (IsAmong(kEmptyTexts, *name)) return true;
   std::map<std::string, std::string> map;
   if (name->starts_with(kCompressionRatio)) {
     if (!OfLevel(family, property, &map)) return false;
@@ -96,7 +96,7 @@ bool PropertySource::Text(nacre::ColumnFamilyHandle* family, const std::string& 
 bool PropertySource::Number(nacre::ColumnFamilyHandle* family, const std::string& property,
                             uint64_t* value) const {
   if (db_->GetIntProperty(family, property, value)) return true;
-  const std::optional<std::string> name = NameOf(property);
+  const std::optional<std::string> name = BareName(property);
   if (!name.has_value()) return false;
   if (name->starts_with(kTemperature)) {
     // No table has another one than 0, the unknown.
@@ -114,21 +114,21 @@ bool PropertySource::Map(nacre::ColumnFamilyHandle* family, const std::string& p
                          std::map<std::string, std::string>* value) const {
   if (db_->GetMapProperty(family, property, value)) return true;
   value->clear();
-  const std::optional<std::string> name = NameOf(property);
+  const std::optional<std::string> name = BareName(property);
   if (!name.has_value()) return false;
   if (name->starts_with(kTableProperties)) return OfLevel(family, property, value);
-  return Contains(kEmptyMaps, *name);
+  return IsAmong(kEmptyMaps, *name);
 }
 
 bool PropertySource::Sum(const std::string& property, uint64_t* value) const {
   if (db_->GetAggregatedIntProperty(property, value)) return true;
-  const std::optional<std::string> name = NameOf(property);
+  const std::optional<std::string> name = BareName(property);
   return name.has_value() && OwnNumber(*name, value);
 }
 
 bool PropertySource::OwnNumber(const std::string& name, uint64_t* value) const {
   *value = 0;
-  if (Contains(kZeros, name)) return true;
+  if (IsAmong(kZeros, name)) return true;
   if (name == "background-errors") {
     *value = errors_->errors();
   } else if (name == "is-file-deletions-enabled") {

@@ -17,17 +17,10 @@ namespace {
 constexpr std::string_view kUsedOfDatabases[] = {
     "allow_ingest_behind",
     "atomic_flush",  // A flush is of all families.
-    "best_efforts_recovery",
-    "create_if_missing",
-    "create_missing_column_families",
-    "db_write_buffer_size",
-    "delayed_write_rate",
-    "error_if_exists",
-    "manual_wal_flush",
-    "max_background_compactions",
-    "max_background_flushes",
-    "max_background_jobs",
-    "max_subcompactions",
+    "best_efforts_recovery", "create_if_missing",          "create_missing_column_families",
+    "db_write_buffer_size",  "delayed_write_rate",         "error_if_exists",
+    "manual_wal_flush",      "max_background_compactions", "max_background_flushes",
+    "max_background_jobs",   "max_subcompactions",
 };
 constexpr std::string_view kUsedOfFamilies[] = {
     "comparator",
@@ -73,7 +66,7 @@ Texts TextsOf(const rocksdb::ColumnFamilyOptions& options) {
 }
 
 /// A table factory's own options. Its text as an option is but its name.
-std::string TextOf(const rocksdb::TableFactory* factory) {
+std::string FactoryText(const rocksdb::TableFactory* factory) {
   std::string text;
   if (factory == nullptr) return text;
   // One that has no text has a name that is not the usual one.
@@ -103,8 +96,8 @@ std::vector<std::string_view> ObjectsOf(const rocksdb::ColumnFamilyOptions& opti
   if (options.memtable_insert_with_hint_prefix_extractor != nullptr) {
     names.emplace_back("memtable_insert_with_hint_prefix_extractor");
   }
-  if (TextOf(options.table_factory.get()) !=
-      TextOf(rocksdb::ColumnFamilyOptions().table_factory.get())) {
+  if (FactoryText(options.table_factory.get()) !=
+      FactoryText(rocksdb::ColumnFamilyOptions().table_factory.get())) {
     names.emplace_back("table_factory");
   }
   if (options.sst_partitioner_factory != nullptr) names.emplace_back("sst_partitioner_factory");

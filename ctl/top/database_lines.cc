@@ -19,13 +19,12 @@ namespace {
 using pool::KnownDatabase;
 using RepairState = pool::RepairProgress::State;
 
-constexpr uint64_t kSecond = 1'000'000'000;
 /// An owner that reports each second, and has not for so long, is in trouble.
 constexpr uint64_t kSilentNanos = 5 * kSecond;
-constexpr size_t kBarColumns = 10;
+constexpr size_t kDatabaseBarColumns = 10;
 constexpr size_t kNameColumns = 12;
 
-std::vector<TextTable::Column> Columns() {
+std::vector<TextTable::Column> DatabaseColumns() {
   return {{.title = "database", .left = true, .least = kNameColumns, .cut_above = 3},
           {.title = "owner", .left = true},
           {.title = "redundancy", .left = true, .given_up = 3},
@@ -48,7 +47,7 @@ std::string OwnerText(const KnownDatabase& database) {
 std::string RepairCell(const pool::RepairProgress& repair) {
   if (repair.state == RepairState::kIdle) return "idle";
   std::string text =
-      fmt::format("{} {:3} %", BarText(repair.bytes_done, repair.bytes_total, kBarColumns),
+      fmt::format("{} {:3} %", BarText(repair.bytes_done, repair.bytes_total, kDatabaseBarColumns),
                   repair.bytes_total == 0 ? 0 : PercentOf(repair.bytes_done, repair.bytes_total));
   if (repair.state != RepairState::kRunning) {
     return fmt::format("{} {}", text, ToString(repair.state));
@@ -59,7 +58,7 @@ std::string RepairCell(const pool::RepairProgress& repair) {
   return fmt::format("{}, {}/s", text, FormatBytes(repair.bytes_per_second));
 }
 
-std::vector<std::string> Cells(const KnownDatabase& database) {
+std::vector<std::string> DatabaseCells(const KnownDatabase& database) {
   std::vector<std::string> cells = {Printable(database.name), OwnerText(database)};
   const std::string leased = FormatBytes(database.leased_bytes);
   if (!database.reported) {
@@ -97,7 +96,7 @@ std::string ReaderText(const KnownDatabase& database, const pool::LogReader& rea
 }
 
 /// By what the order sorts databases: those with more come first.
-uint64_t Weight(const KnownDatabase& database, TopOrder order) {
+uint64_t DatabaseWeight(const KnownDatabase& database, TopOrder order) {
   return order == TopOrder::kFull ? database.leased_bytes : SpaceFigure(database, "stored-bytes");
 }
 
@@ -109,11 +108,11 @@ TopSection DatabaseSection(const PoolSample& sample, size_t width, TopOrder orde
   if (order != TopOrder::kGiven) {
     std::stable_sort(databases.begin(), databases.end(),
                      [&](const KnownDatabase* a, const KnownDatabase* b) {
-                       return Weight(*a, order) > Weight(*b, order);
+                       return DatabaseWeight(*a, order) > DatabaseWeight(*b, order);
                      });
   }
-  TextTable table(Columns());
-  for (const KnownDatabase* database : databases) table.Add(Cells(*database));
+  TextTable table(DatabaseColumns());
+  for (const KnownDatabase* database : databases) table.Add(DatabaseCells(*database));
   std::vector<std::string> lines = table.Lines(width);
   TopSection section{.titles = lines[0]};
   for (size_t at = 0; at < databases.size(); ++at) {

@@ -16,10 +16,10 @@
 namespace nacre::ctl {
 namespace {
 
-constexpr size_t kBarColumns = 10;
+constexpr size_t kNodeBarColumns = 10;
 constexpr size_t kAddressColumns = 17;
 
-std::vector<TextTable::Column> Columns() {
+std::vector<TextTable::Column> NodeColumns() {
   return {
       {.title = "node", .left = true, .least = kAddressColumns, .cut_above = 4, .keep_end = true},
       {.title = "state", .left = true},
@@ -48,18 +48,18 @@ std::string NodeState(const PoolReport& pool, const NodeReport& node) {
 
 std::string BytesText(double bytes) { return FormatBytes(static_cast<uint64_t>(bytes)); }
 
-std::vector<std::string> Cells(const PoolSample& sample, size_t i) {
+std::vector<std::string> NodeCells(const PoolSample& sample, size_t i) {
   const NodeReport& node = sample.pool.nodes[i];
   std::vector<std::string> cells = {Printable(node.address), NodeState(sample.pool, node)};
   if (!node.status.ok()) {
-    cells.resize(Columns().size(), "-");
+    cells.resize(NodeColumns().size(), "-");
     return cells;
   }
   const pool::NodeStats& stats = node.stats;
   const uint64_t leased = node.leased_bytes();
   const uint64_t bytes = Bytes(node);
   cells.push_back(stats.domain.empty() ? "-" : Printable(stats.domain));
-  cells.push_back(BarText(leased, bytes, kBarColumns));
+  cells.push_back(BarText(leased, bytes, kNodeBarColumns));
   cells.push_back(std::to_string(bytes == 0 ? 0 : PercentOf(leased, bytes)));
   cells.push_back(FormatBytes(leased));
   cells.push_back(FormatBytes(bytes));
@@ -78,7 +78,7 @@ std::vector<std::string> Cells(const PoolSample& sample, size_t i) {
 }
 
 /// By what the order sorts nodes: those with more come first.
-double Weight(const PoolSample& sample, size_t i, TopOrder order) {
+double NodeWeight(const PoolSample& sample, size_t i, TopOrder order) {
   const NodeReport& node = sample.pool.nodes[i];
   if (!node.status.ok()) return -1;
   if (order == TopOrder::kBusy) {
@@ -101,11 +101,11 @@ TopSection NodeSection(const PoolSample& sample, size_t width, TopOrder order) {
   std::iota(places.begin(), places.end(), size_t{0});
   if (order != TopOrder::kGiven) {
     std::stable_sort(places.begin(), places.end(), [&](size_t a, size_t b) {
-      return Weight(sample, a, order) > Weight(sample, b, order);
+      return NodeWeight(sample, a, order) > NodeWeight(sample, b, order);
     });
   }
-  TextTable table(Columns());
-  for (const size_t i : places) table.Add(Cells(sample, i));
+  TextTable table(NodeColumns());
+  for (const size_t i : places) table.Add(NodeCells(sample, i));
   std::vector<std::string> lines = table.Lines(width);
   TopSection section{.titles = lines[0]};
   for (size_t at = 0; at < places.size(); ++at) {

@@ -11,6 +11,9 @@
 
 namespace nacre::ctl {
 
+/// In nanoseconds.
+inline constexpr uint64_t kSecond = 1'000'000'000;
+
 struct PoolSample {
   /// Each address once, with what answers there now.
   PoolReport pool;

@@ -17,10 +17,9 @@ namespace {
 
 using RepairState = pool::RepairProgress::State;
 
-constexpr uint64_t kSecond = 1'000'000'000;
 /// A sample that is older says so.
 constexpr uint64_t kOldNanos = 5 * kSecond;
-constexpr size_t kBarColumns = 20;
+constexpr size_t kPoolBarColumns = 20;
 
 /// "2 up, 1 down", of those that there are.
 class Counts {
@@ -114,7 +113,7 @@ std::vector<TopLine> Summary(const PoolSample& sample) {
     return lines;
   }
   add("memory",
-      fmt::format("{} {:3} %  {} of {} leased", BarText(leased, bytes, kBarColumns),
+      fmt::format("{} {:3} %  {} of {} leased", BarText(leased, bytes, kPoolBarColumns),
                   bytes == 0 ? 0 : PercentOf(leased, bytes), FormatBytes(leased),
                   FormatBytes(bytes)),
       TopColor::kNone);

@@ -32,10 +32,10 @@ Status CheckAll(const TableFileReader& file, TableJobs* jobs, bool count) {
 }
 
 /// Copies one table from its nodes to a file.
-class TableCopy {
+class TableFileCopy {
  public:
   /// `meta` is what the description says.
-  TableCopy(const TableMeta& meta, std::string path, TableJobs* jobs)
+  TableFileCopy(const TableMeta& meta, std::string path, TableJobs* jobs)
       : meta_(meta), path_(std::move(path)), jobs_(jobs) {}
 
   /// Whether there is a whole file already. One that a checkpoint names (`named`) is whole if its
@@ -208,7 +208,7 @@ class CheckpointImpl final : public Checkpoint {
 
   Status CopyTable(const TableMeta& meta, const std::string& path, bool named,
                    std::shared_ptr<TableHandle> table, TableJobs* jobs) {
-    TableCopy copy(meta, path, jobs);
+    TableFileCopy copy(meta, path, jobs);
     bool whole = false;
     NACRE_RETURN_IF_ERROR(copy.FindWhole(named, &whole));
     if (whole) return jobs->Done(meta.size);

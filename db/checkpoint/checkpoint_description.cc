@@ -23,7 +23,6 @@ constexpr size_t kNumbers = 5;
 constexpr size_t kLevelsAt = 64;
 constexpr size_t kTablesAt = 68;
 constexpr size_t kFixedBytes = 72;
-constexpr size_t kCrcBytes = 4;
 static_assert(kNumbersAt + kNumbers * 8 == kLevelsAt);
 static_assert(kLevelsAt + 4 == kTablesAt);
 static_assert(kTablesAt + 4 == kFixedBytes);

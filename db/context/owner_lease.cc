@@ -17,10 +17,6 @@ constexpr milliseconds kPeriod = pool::kOwnerLease / 4;
 /// A node that takes longer does not hold up the others' answers.
 constexpr milliseconds kPatience = pool::kOwnerLease / 4;
 
-uint64_t Nanos(std::chrono::nanoseconds duration) {
-  return static_cast<uint64_t>(duration.count());
-}
-
 }  // namespace
 
 Status OwnerLease::Start() {

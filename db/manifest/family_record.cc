@@ -5,9 +5,9 @@
 namespace nacre {
 namespace {
 
-constexpr uint32_t kMaxLevels = 256;
+constexpr uint32_t kMaxFamilyLevels = 256;
 
-Status Malformed(const char* what) {
+Status MalformedFamily(const char* what) {
   return Status::Corruption(std::string("column family: malformed ") + what);
 }
 
@@ -22,11 +22,11 @@ void EncodeFamilyRecord(const FamilyRecord& family, std::string* dst) {
 Status DecodeFamilyRecord(Slice* input, FamilyRecord* family) {
   Slice name;
   Slice comparator;
-  if (!GetLengthPrefixedSlice(input, &name) || name.empty()) return Malformed("name");
-  if (!GetLengthPrefixedSlice(input, &comparator)) return Malformed("comparator");
+  if (!GetLengthPrefixedSlice(input, &name) || name.empty()) return MalformedFamily("name");
+  if (!GetLengthPrefixedSlice(input, &comparator)) return MalformedFamily("comparator");
   if (!GetVarint32(input, &family->num_levels) || family->num_levels == 0 ||
-      family->num_levels > kMaxLevels) {
-    return Malformed("number of levels");
+      family->num_levels > kMaxFamilyLevels) {
+    return MalformedFamily("number of levels");
   }
   family->name = name.ToString();
   family->comparator = comparator.ToString();
@@ -47,13 +47,15 @@ Status DecodeFamilies(Slice* input, std::map<uint32_t, FamilyRecord>* families,
                       uint32_t* next_family) {
   uint32_t count = 0;
   families->clear();
-  if (!GetVarint32(input, next_family) || !GetVarint32(input, &count)) return Malformed("number");
+  if (!GetVarint32(input, next_family) || !GetVarint32(input, &count)) {
+    return MalformedFamily("number");
+  }
   for (uint32_t i = 0; i < count; ++i) {
     uint32_t id = 0;
-    if (!GetVarint32(input, &id) || id == 0 || id >= *next_family) return Malformed("id");
+    if (!GetVarint32(input, &id) || id == 0 || id >= *next_family) return MalformedFamily("id");
     FamilyRecord family;
     NACRE_RETURN_IF_ERROR(DecodeFamilyRecord(input, &family));
-    if (!families->emplace(id, std::move(family)).second) return Malformed("id");
+    if (!families->emplace(id, std::move(family)).second) return MalformedFamily("id");
   }
   return Status::OK();
 }

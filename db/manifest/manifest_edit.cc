@@ -9,7 +9,7 @@ namespace {
 
 // Layout (docs/formats.md, "Manifest edit"): a varint32 format version, then fields in any number,
 // each a byte that says what follows.
-constexpr uint32_t kFormatVersion = 1;
+constexpr uint32_t kEditFormatVersion = 1;
 enum class Field : uint8_t {
   kTable = 1,           // varint32 level, meta
   kTableRemoved = 2,    // varint64 id
@@ -32,7 +32,7 @@ constexpr uint32_t kSegmentKept = kMaxSegmentCopies + 1;
 
 void PutField(Field field, std::string* dst) { dst->push_back(static_cast<char>(field)); }
 
-Status Malformed(std::string_view what) {
+Status MalformedEdit(std::string_view what) {
   return Status::Corruption("manifest edit: malformed " + std::string(what));
 }
 
@@ -41,7 +41,7 @@ Status DecodeNode(Slice* input, ManifestEdit* edit) {
   uint64_t instance = 0;
   if (!GetVarint32(input, &node) || node >= kLostNode || !GetFixed64(input, &instance) ||
       !edit->nodes.emplace(static_cast<NodeId>(node), instance).second) {
-    return Malformed("node");
+    return MalformedEdit("node");
   }
   return Status::OK();
 }
@@ -49,9 +49,11 @@ Status DecodeNode(Slice* input, ManifestEdit* edit) {
 Status DecodeFamily(Slice* input, ManifestEdit* edit) {
   uint32_t id = 0;
   FamilyRecord family;
-  if (!GetVarint32(input, &id) || id == 0 || id == UINT32_MAX) return Malformed("family id");
+  if (!GetVarint32(input, &id) || id == 0 || id == UINT32_MAX) return MalformedEdit("family id");
   NACRE_RETURN_IF_ERROR(DecodeFamilyRecord(input, &family));
-  if (!edit->families_added.emplace(id, std::move(family)).second) return Malformed("family id");
+  if (!edit->families_added.emplace(id, std::move(family)).second) {
+    return MalformedEdit("family id");
+  }
   return Status::OK();
 }
 
@@ -63,22 +65,22 @@ Status DecodeField(Field field, Slice* input, ManifestEdit* edit) {
       return DecodeLevelAndTable(input, &level, &meta);
     }
     case Field::kTableRemoved:
-      if (!GetVarint64(input, &number)) return Malformed("table id");
+      if (!GetVarint64(input, &number)) return MalformedEdit("table id");
       edit->removed.push_back(number);
       return Status::OK();
     case Field::kSegment:
       return DecodeLogSegment(input, &edit->segments_added.emplace_back());
     case Field::kSegmentRemoved:
-      if (!GetVarint64(input, &number)) return Malformed("segment number");
+      if (!GetVarint64(input, &number)) return MalformedEdit("segment number");
       edit->segments_removed.push_back(number);
       return Status::OK();
     case Field::kNextTableId:
-      if (!GetVarint64(input, &number)) return Malformed("next table id");
+      if (!GetVarint64(input, &number)) return MalformedEdit("next table id");
       edit->next_table_id = number;
       return Status::OK();
     case Field::kLastSequence:
       if (!GetVarint64(input, &number) || number > kMaxSequenceNumber) {
-        return Malformed("sequence number");
+        return MalformedEdit("sequence number");
       }
       edit->last_sequence = number;
       return Status::OK();
@@ -88,7 +90,7 @@ Status DecodeField(Field field, Slice* input, ManifestEdit* edit) {
       return DecodeFamily(input, edit);
     case Field::kFamilyDropped:
       if (!GetVarint64(input, &number) || number == 0 || number >= UINT32_MAX) {
-        return Malformed("family id");
+        return MalformedEdit("family id");
       }
       edit->families_dropped.push_back(number);
       return Status::OK();
@@ -96,7 +98,7 @@ Status DecodeField(Field field, Slice* input, ManifestEdit* edit) {
       edit->restored = true;
       return Status::OK();
   }
-  return Malformed("field " + std::to_string(static_cast<int>(field)));
+  return MalformedEdit("field " + std::to_string(static_cast<int>(field)));
 }
 
 }  // namespace
@@ -107,7 +109,7 @@ void EncodeLevelAndTable(uint32_t level, const TableMeta& meta, std::string* dst
 }
 
 Status DecodeLevelAndTable(Slice* input, uint32_t* level, TableMeta* meta) {
-  if (!GetVarint32(input, level)) return Malformed("level");
+  if (!GetVarint32(input, level)) return MalformedEdit("level");
   return DecodeTableMeta(input, meta);
 }
 
@@ -125,7 +127,7 @@ Status DecodeLogSegment(Slice* input, LogSegment* segment) {
   uint32_t copies = 0;
   if (!GetVarint64(input, &segment->number) || !GetVarint32(input, &copies) ||
       copies > (kSegmentKept | kMaxSegmentCopies)) {
-    return Malformed("segment");
+    return MalformedEdit("segment");
   }
   segment->kept = (copies & kSegmentKept) != 0;
   copies &= kMaxSegmentCopies;
@@ -133,7 +135,7 @@ Status DecodeLogSegment(Slice* input, LogSegment* segment) {
   for (ExtentAddr& copy : segment->copies) {
     uint64_t packed = 0;
     if (!GetFixed64(input, &packed) || !GetVarint64(input, &copy.length)) {
-      return Malformed("segment");
+      return MalformedEdit("segment");
     }
     copy.start.node = packed >> kOffsetBits;
     copy.start.offset = packed & kMaxOffset;
@@ -142,7 +144,7 @@ Status DecodeLogSegment(Slice* input, LogSegment* segment) {
 }
 
 void EncodeManifestEdit(const ManifestEdit& edit, std::string* dst) {
-  PutVarint32(dst, kFormatVersion);
+  PutVarint32(dst, kEditFormatVersion);
   for (const auto& [node, instance] : edit.nodes) {
     PutField(Field::kNode, dst);
     PutVarint32(dst, node);
@@ -190,12 +192,12 @@ Status DecodeManifestEdit(const Slice& bytes, ManifestEdit* edit) {
   edit->version = kept_version;
   Slice input = bytes;
   uint32_t version = 0;
-  if (!GetVarint32(&input, &version)) return Malformed("format version");
-  if (version > kFormatVersion) {
+  if (!GetVarint32(&input, &version)) return MalformedEdit("format version");
+  if (version > kEditFormatVersion) {
     return Status::NotSupported("manifest edit: format version " + std::to_string(version) +
                                 " is newer than this program");
   }
-  if (version != kFormatVersion) return Malformed("format version");
+  if (version != kEditFormatVersion) return MalformedEdit("format version");
   while (!input.empty()) {
     const auto field = static_cast<Field>(input[0]);
     input.remove_prefix(1);

@@ -20,13 +20,13 @@ namespace {
 constexpr uint64_t kWindowBytes = 4 << 10;
 
 /// Manifests that are replaced while they are read, one after the other.
-constexpr int kTries = 5;
+constexpr int kLoadTries = 5;
 
 }  // namespace
 
 Status ManifestFollower::Open() {
   Status status;
-  for (int i = 0; i < kTries; ++i) {
+  for (int i = 0; i < kLoadTries; ++i) {
     pool::DatabaseRoot root;
     NACRE_RETURN_IF_ERROR(client_->databases()->Find(name_, &root));
     root_.identity.database_id = root.database_id;
@@ -71,7 +71,7 @@ Status ManifestFollower::CatchUp(Look look, News* news) {
   *news = News::kNone;
   NACRE_RETURN_IF_ERROR(destroyed_);
   Status status;
-  for (int i = 0; i < kTries; ++i) {
+  for (int i = 0; i < kLoadTries; ++i) {
     status = ReadEdits(news);
     const bool sound = !status.IsCorruption() && !status.IsUnavailable();
     if (sound && (look == Look::kEdits || !status.ok())) return status;

@@ -18,7 +18,7 @@ constexpr uint32_t kMinImageSlots = 256;
 constexpr uint32_t kRoomPart = 8;
 constexpr uint64_t kMinRingBytes = 4 << 10;
 /// A node that dies while a manifest is made is found out, and the next try is made on others.
-constexpr int kTries = 5;
+constexpr int kReplaceTries = 5;
 /// After so many, nodes that are late are waited for: where all are by turns, none would do.
 constexpr int kHastyTries = 3;
 /// Image updates to the replicas of a new manifest while others commit; one more runs while no
@@ -287,7 +287,7 @@ Status ManifestLog::RenewLocked(const Room& room, const DoubtfulEdit* edit) {
   std::unique_ptr<ManifestWriter> writer;
   Status s;
   bool again = true;
-  for (int i = 0; i < kTries && again; ++i) {
+  for (int i = 0; i < kReplaceTries && again; ++i) {
     s = MakeManifest(room, edit, /*waits_for_late=*/i >= kHastyTries, &writer, &again);
   }
   if (s.ok()) {

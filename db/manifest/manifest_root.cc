@@ -22,13 +22,13 @@ namespace {
 //         40    8  bytes of the ring
 //         48  24n  for each replica: fixed64 instance id of its node, offset, length
 //               4  CRC32C of everything before
-constexpr uint32_t kMagic = 0x54524d4e;  // "NMRT"
-constexpr uint32_t kFormatVersion = 1;
+constexpr uint32_t kRootMagic = 0x54524d4e;  // "NMRT"
+constexpr uint32_t kRootFormatVersion = 1;
 constexpr size_t kFixedBytes = 48;
 constexpr size_t kReplicaBytes = 24;
 constexpr uint64_t kMaxBytes = uint64_t{1} << 48;  ///< Bounds a node's region.
 
-Status Malformed(std::string_view what) {
+Status MalformedRoot(std::string_view what) {
   return Status::Corruption("manifest root: " + std::string(what));
 }
 
@@ -36,8 +36,8 @@ Status Malformed(std::string_view what) {
 
 std::string EncodeManifestRoot(const ManifestRoot& root) {
   std::string out;
-  PutFixed32(&out, kMagic);
-  PutFixed32(&out, kFormatVersion);
+  PutFixed32(&out, kRootMagic);
+  PutFixed32(&out, kRootFormatVersion);
   PutFixed64(&out, root.identity.database_id);
   PutFixed64(&out, root.identity.epoch);
   PutFixed32(&out, root.identity.generation);
@@ -55,13 +55,13 @@ std::string EncodeManifestRoot(const ManifestRoot& root) {
 }
 
 Status DecodeManifestRoot(const Slice& bytes, ManifestRoot* root) {
-  if (bytes.size() < kFixedBytes + sizeof(uint32_t)) return Malformed("truncated");
+  if (bytes.size() < kFixedBytes + sizeof(uint32_t)) return MalformedRoot("truncated");
   const char* const p = bytes.data();
-  if (DecodeFixed32(p) != kMagic) return Malformed("wrong magic");
+  if (DecodeFixed32(p) != kRootMagic) return MalformedRoot("wrong magic");
   const size_t body = bytes.size() - sizeof(uint32_t);
-  if (DecodeFixed32(p + body) != Crc32c(p, body)) return Malformed("wrong checksum");
+  if (DecodeFixed32(p + body) != Crc32c(p, body)) return MalformedRoot("wrong checksum");
   const uint32_t format = DecodeFixed32(p + 4);
-  if (format > kFormatVersion) {
+  if (format > kRootFormatVersion) {
     return Status::NotSupported("manifest root: format version " + std::to_string(format) +
                                 " is newer than this program");
   }
@@ -72,11 +72,11 @@ Status DecodeManifestRoot(const Slice& bytes, ManifestRoot* root) {
   root->image_slots = DecodeFixed32(p + 32);
   const uint64_t replicas = DecodeFixed32(p + 36);
   root->ring_bytes = DecodeFixed64(p + 40);
-  if (format != kFormatVersion || root->slot_bytes != ManifestSlots::kSlotBytes ||
+  if (format != kRootFormatVersion || root->slot_bytes != ManifestSlots::kSlotBytes ||
       root->image_slots == 0 || root->ring_bytes % ManifestRing::kAlignment != 0 ||
       root->ring_bytes < ManifestRing::kHeaderBytes || root->ring_bytes > kMaxBytes ||
       replicas == 0 || body != kFixedBytes + replicas * kReplicaBytes) {
-    return Malformed("malformed");
+    return MalformedRoot("malformed");
   }
   root->replicas.resize(replicas);
   const char* at = p + kFixedBytes;
@@ -87,7 +87,7 @@ Status DecodeManifestRoot(const Slice& bytes, ManifestRoot* root) {
     at += kReplicaBytes;
     if (replica.offset >= kMaxBytes || replica.length > kMaxBytes ||
         replica.length < root->bytes()) {
-      return Malformed("a replica does not fit its extent");
+      return MalformedRoot("a replica does not fit its extent");
     }
   }
   return Status::OK();

@@ -36,7 +36,7 @@ constexpr size_t kPartAt = 24;
 constexpr size_t kNextAt = 28;
 
 // The header's payload: the numbers have fixed width, so that it always takes as many slots.
-constexpr uint32_t kFormatVersion = 1;
+constexpr uint32_t kImageFormatVersion = 1;
 
 uint64_t SlotHash(uint32_t slot, const char* content) {
   return Hash64(Slice(content, ManifestSlots::kSlotBytes)) * (2 * uint64_t{slot} + 1);
@@ -47,7 +47,7 @@ bool IsFree(const char* slot) {
   return std::memcmp(slot, kZeros.data(), kZeros.size()) == 0;
 }
 
-Status Malformed(std::string_view what) {
+Status MalformedImage(std::string_view what) {
   return Status::Corruption(fmt::format("manifest image: {}", what));
 }
 
@@ -111,7 +111,7 @@ void ManifestSlots::Seal(const ManifestState& state, uint64_t ring_position) {
   version_ = state.version;
   const auto encode = [&] {
     std::string payload;
-    PutFixed32(&payload, kFormatVersion);
+    PutFixed32(&payload, kImageFormatVersion);
     PutFixed32(&payload, state.num_levels);
     for (const uint64_t number :
          {state.database_id, state.slab_bytes, state.version, state.next_table_id,
@@ -251,13 +251,13 @@ Status ManifestSlotReader::Gather(const std::vector<const char*>& slots, size_t 
     if (content[kKindAt] != slots[first][kKindAt] || DecodeFixed32(content + kPartAt) != part ||
         DecodeFixed64(content + kIdAt) != DecodeFixed64(slots[first] + kIdAt) ||
         n > ManifestSlots::kPayloadBytes) {
-      return Malformed(fmt::format("slot {} is not part of the item in slot {}", slot, first));
+      return MalformedImage(fmt::format("slot {} is not part of the item in slot {}", slot, first));
     }
     payload->append(content + ManifestSlots::kHeadBytes, n);
     ++*taken;
     const uint32_t next = DecodeFixed32(content + kNextAt);
     if (next == 0) return Status::OK();
-    if (next >= slots.size()) return Malformed(fmt::format("slot {} has no successor", slot));
+    if (next >= slots.size()) return MalformedImage(fmt::format("slot {} has no successor", slot));
     slot = next;
   }
 }
@@ -274,7 +274,7 @@ Status ManifestSlotReader::Decode(const std::vector<const char*>& slots, Manifes
   }
   *state = ManifestState();
   if (slots.empty() || static_cast<Kind>(slots[0][kKindAt]) != Kind::kHeader) {
-    return Malformed("no header in slot 0");
+    return MalformedImage("no header in slot 0");
   }
   std::string payload;
   size_t taken = 0;
@@ -287,19 +287,19 @@ Status ManifestSlotReader::Decode(const std::vector<const char*>& slots, Manifes
     NACRE_RETURN_IF_ERROR(
         DecodeItem(kind, payload, state).WithContext(fmt::format("slot {}", slot)));
   }
-  if (taken != in_use) return Malformed("slots that belong to nothing");
+  if (taken != in_use) return MalformedImage("slots that belong to nothing");
   return CheckLevels(*state);
 }
 
 Status ManifestSlotReader::CheckLevels(const ManifestState& state) {
   for (const auto& [id, table] : state.tables) {
     if (table.first >= state.LevelsOf(table.second.family)) {
-      return Malformed(fmt::format("table {} in level {} of column family {}", id, table.first,
-                                   table.second.family));
+      return MalformedImage(fmt::format("table {} in level {} of column family {}", id, table.first,
+                                        table.second.family));
     }
   }
   for (const auto& [id, family] : state.families) {
-    if (id >= state.next_family) return Malformed(fmt::format("column family {}", id));
+    if (id >= state.next_family) return MalformedImage(fmt::format("column family {}", id));
   }
   return Status::OK();
 }
@@ -308,35 +308,35 @@ Status ManifestSlotReader::DecodeHeader(const std::string& payload, uint64_t use
                                         ManifestState* state, uint64_t* ring_position) {
   Slice input = payload;
   uint32_t format = 0;
-  if (!GetFixed32(&input, &format)) return Malformed("truncated header");
-  if (format > kFormatVersion) {
+  if (!GetFixed32(&input, &format)) return MalformedImage("truncated header");
+  if (format > kImageFormatVersion) {
     return Status::NotSupported(
         fmt::format("manifest image: format version {} is newer than this program", format));
   }
   uint64_t used_then = 0;
   uint64_t sum_then = 0;
   Slice comparator;
-  if (format != kFormatVersion || !GetFixed32(&input, &state->num_levels) ||
+  if (format != kImageFormatVersion || !GetFixed32(&input, &state->num_levels) ||
       !GetFixed64(&input, &state->database_id) || !GetFixed64(&input, &state->slab_bytes) ||
       !GetFixed64(&input, &state->version) || !GetFixed64(&input, &state->next_table_id) ||
       !GetFixed64(&input, &state->last_sequence) || !GetFixed64(&input, &state->next_segment) ||
       !GetFixed64(&input, ring_position) || !GetFixed64(&input, &used_then) ||
       !GetFixed64(&input, &sum_then) || !GetLengthPrefixedSlice(&input, &comparator)) {
-    return Malformed("malformed header");
+    return MalformedImage("malformed header");
   }
   if (!input.empty()) {
-    if (!GetFixed64(&input, &state->restoring)) return Malformed("malformed header");
+    if (!GetFixed64(&input, &state->restoring)) return MalformedImage("malformed header");
     const bool has_families = !input.empty();
     if (has_families && (!GetFixed32(&input, &state->next_family) || state->next_family < 2)) {
-      return Malformed("malformed header");
+      return MalformedImage("malformed header");
     }
     if (!input.empty() || (state->restoring == 0 && !has_families)) {
-      return Malformed("malformed header");
+      return MalformedImage("malformed header");
     }
   }
   state->comparator = comparator.ToString();
   if (used_then != used || sum_then != sum) {
-    return Malformed(fmt::format("the slots are not those of version {}", state->version));
+    return MalformedImage(fmt::format("the slots are not those of version {}", state->version));
   }
   return Status::OK();
 }
@@ -366,7 +366,7 @@ Status ManifestSlotReader::DecodeItem(Kind kind, const std::string& payload, Man
       uint32_t node = 0;
       uint64_t instance = 0;
       if (!GetVarint32(&input, &node) || node >= kLostNode || !GetFixed64(&input, &instance)) {
-        return Malformed("node");
+        return MalformedImage("node");
       }
       fresh = state->nodes.emplace(static_cast<NodeId>(node), instance).second;
       break;
@@ -374,15 +374,15 @@ Status ManifestSlotReader::DecodeItem(Kind kind, const std::string& payload, Man
     case Kind::kFamily: {
       uint32_t id = 0;
       FamilyRecord family;
-      if (!GetVarint32(&input, &id) || id == 0) return Malformed("column family");
+      if (!GetVarint32(&input, &id) || id == 0) return MalformedImage("column family");
       NACRE_RETURN_IF_ERROR(DecodeFamilyRecord(&input, &family));
       fresh = state->families.emplace(id, std::move(family)).second;
       break;
     }
     default:
-      return Malformed(fmt::format("item of kind {}", static_cast<int>(kind)));
+      return MalformedImage(fmt::format("item of kind {}", static_cast<int>(kind)));
   }
-  return fresh && input.empty() ? Status::OK() : Malformed("item");
+  return fresh && input.empty() ? Status::OK() : MalformedImage("item");
 }
 
 }  // namespace nacre

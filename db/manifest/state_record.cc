@@ -20,18 +20,17 @@ namespace {
 //         16    4  bytes of the lineage
 //         20    n  lineage
 //      20 + n    4  CRC32C of everything before
-constexpr uint32_t kMagic = 0x5253434e;  // "NCSR"
-constexpr uint32_t kFormatVersion = 1;
+constexpr uint32_t kStateMagic = 0x5253434e;  // "NCSR"
+constexpr uint32_t kStateFormatVersion = 1;
 constexpr size_t kHeaderBytes = 20;
-constexpr size_t kCrcBytes = 4;
 
 }  // namespace
 
 std::string EncodeStateRecord(uint64_t database_id, const TableLineage& state) {
   const std::string lineage = EncodeTableLineage(state);
   std::string bytes;
-  PutFixed32(&bytes, kMagic);
-  PutFixed32(&bytes, kFormatVersion);
+  PutFixed32(&bytes, kStateMagic);
+  PutFixed32(&bytes, kStateFormatVersion);
   PutFixed64(&bytes, database_id);
   PutFixed32(&bytes, static_cast<uint32_t>(lineage.size()));
   bytes += lineage;
@@ -40,7 +39,7 @@ std::string EncodeStateRecord(uint64_t database_id, const TableLineage& state) {
 }
 
 uint64_t StateRecordBytes(const Slice& beginning, uint64_t database_id) {
-  if (beginning.size() < kHeaderBytes || DecodeFixed32(beginning.data()) != kMagic ||
+  if (beginning.size() < kHeaderBytes || DecodeFixed32(beginning.data()) != kStateMagic ||
       DecodeFixed64(beginning.data() + 8) != database_id) {
     return 0;
   }
@@ -56,7 +55,7 @@ Status DecodeStateRecord(const Slice& bytes, uint64_t database_id, TableLineage*
     return Status::Corruption("state record: wrong checksum");
   }
   const uint32_t version = DecodeFixed32(bytes.data() + 4);
-  if (version != kFormatVersion) {
+  if (version != kStateFormatVersion) {
     return Status::NotSupported("state record: format version " + std::to_string(version));
   }
   return DecodeTableLineage(Slice(bytes.data() + kHeaderBytes, body - kHeaderBytes), state);

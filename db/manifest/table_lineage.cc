@@ -19,12 +19,12 @@ namespace {
 // are in front of the inputs: number of levels in the last lists, length and name of
 // the default one's comparator, and what EncodeFamilies appends. Version 3 has the same, of a state
 // without other families: there may be no table that tells the comparator.
-constexpr uint64_t kFormatVersion = 1;
-constexpr uint64_t kFormatVersionWithFamilies = 2;
-constexpr uint64_t kFormatVersionOfState = 3;
-constexpr uint64_t kMaxLevels = 256;
+constexpr uint64_t kLineageFormatVersion = 1;
+constexpr uint64_t kLineageFormatVersionWithFamilies = 2;
+constexpr uint64_t kLineageFormatVersionOfState = 3;
+constexpr uint64_t kMaxLineageLevels = 256;
 
-Status Malformed(const char* what) {
+Status MalformedLineage(const char* what) {
   return Status::Corruption(std::string("table lineage: ") + what);
 }
 
@@ -56,9 +56,10 @@ bool GetIds(Slice* input, std::vector<uint64_t>* ids) {
 }  // namespace
 
 std::string EncodeTableLineage(const TableLineage& lineage) {
-  const uint64_t version = lineage.next_family > 1                      ? kFormatVersionWithFamilies
-                           : lineage.kind == TableLineage::Kind::kState ? kFormatVersionOfState
-                                                                        : kFormatVersion;
+  const uint64_t version = lineage.next_family > 1 ? kLineageFormatVersionWithFamilies
+                           : lineage.kind == TableLineage::Kind::kState
+                               ? kLineageFormatVersionOfState
+                               : kLineageFormatVersion;
   std::string bytes;
   for (const uint64_t value :
        {version, static_cast<uint64_t>(lineage.kind), lineage.epoch, lineage.job,
@@ -67,7 +68,7 @@ std::string EncodeTableLineage(const TableLineage& lineage) {
     PutVarint64(&bytes, value);
   }
   uint32_t level_count = lineage.num_levels;
-  if (version != kFormatVersion) {
+  if (version != kLineageFormatVersion) {
     for (const auto& [id, family] : lineage.families) {
       level_count = std::max(level_count, family.num_levels);
     }
@@ -88,8 +89,8 @@ Status DecodeTableLineage(const Slice& bytes, TableLineage* lineage) {
   *lineage = TableLineage();
   Slice input = bytes;
   uint64_t version = 0;
-  if (!GetVarint64(&input, &version)) return Malformed("there is none");
-  if (version < kFormatVersion || version > kFormatVersionOfState) {
+  if (!GetVarint64(&input, &version)) return MalformedLineage("there is none");
+  if (version < kLineageFormatVersion || version > kLineageFormatVersionOfState) {
     return Status::NotSupported("table lineage: format version " + std::to_string(version));
   }
   uint64_t kind = 0;
@@ -99,44 +100,49 @@ Status DecodeTableLineage(const Slice& bytes, TableLineage* lineage) {
   for (uint64_t* value :
        {&kind, &lineage->epoch, &lineage->job, &range, &ranges, &lineage->through,
         &lineage->base_version, &lineage->flushed, &levels, &lineage->slab_bytes}) {
-    if (!GetVarint64(&input, value)) return Malformed("truncated");
+    if (!GetVarint64(&input, value)) return MalformedLineage("truncated");
   }
   if (kind < static_cast<uint64_t>(TableLineage::Kind::kFlush) ||
       kind > static_cast<uint64_t>(TableLineage::Kind::kState)) {
-    return Malformed("unknown kind");
+    return MalformedLineage("unknown kind");
   }
-  if (ranges > UINT32_MAX || range >= ranges) return Malformed("no such range");
-  if (levels == 0 || levels > kMaxLevels) return Malformed("absurd number of levels");
+  if (ranges > UINT32_MAX || range >= ranges) return MalformedLineage("no such range");
+  if (levels == 0 || levels > kMaxLineageLevels) return MalformedLineage("absurd number of levels");
   if (lineage->through > kMaxSequenceNumber || lineage->flushed > kMaxSequenceNumber) {
-    return Malformed("absurd sequence");
+    return MalformedLineage("absurd sequence");
   }
   lineage->kind = static_cast<TableLineage::Kind>(kind);
   lineage->range = static_cast<uint32_t>(range);
   lineage->ranges = static_cast<uint32_t>(ranges);
   lineage->num_levels = static_cast<uint32_t>(levels);
   uint64_t level_count = levels;
-  if (version != kFormatVersion) {
-    if (!GetVarint64(&input, &level_count) || level_count < levels || level_count > kMaxLevels) {
-      return Malformed("absurd number of levels");
+  if (version != kLineageFormatVersion) {
+    if (!GetVarint64(&input, &level_count) || level_count < levels ||
+        level_count > kMaxLineageLevels) {
+      return MalformedLineage("absurd number of levels");
     }
     Slice comparator;
-    if (!GetLengthPrefixedSlice(&input, &comparator)) return Malformed("malformed comparator");
+    if (!GetLengthPrefixedSlice(&input, &comparator)) {
+      return MalformedLineage("malformed comparator");
+    }
     lineage->comparator = comparator.ToString();
     NACRE_RETURN_IF_ERROR(DecodeFamilies(&input, &lineage->families, &lineage->next_family)
                               .WithContext("table lineage"));
-    if (version == kFormatVersionWithFamilies && lineage->next_family < 2) {
-      return Malformed("no column families");
+    if (version == kLineageFormatVersionWithFamilies && lineage->next_family < 2) {
+      return MalformedLineage("no column families");
     }
   }
-  if (!GetIds(&input, &lineage->inputs)) return Malformed("malformed inputs");
+  if (!GetIds(&input, &lineage->inputs)) return MalformedLineage("malformed inputs");
   std::vector<uint64_t> ids;
   for (uint32_t level = 0; level < level_count; ++level) {
-    if (!GetIds(&input, &ids)) return Malformed("malformed tables");
+    if (!GetIds(&input, &ids)) return MalformedLineage("malformed tables");
     for (const uint64_t id : ids) {
-      if (!lineage->tables.emplace(id, level).second) return Malformed("a table in two levels");
+      if (!lineage->tables.emplace(id, level).second) {
+        return MalformedLineage("a table in two levels");
+      }
     }
   }
-  return input.empty() ? Status::OK() : Malformed("bytes behind it");
+  return input.empty() ? Status::OK() : MalformedLineage("bytes behind it");
 }
 
 }  // namespace nacre

@@ -11,12 +11,12 @@ using metrics::Description;
 using metrics::Kind;
 using Progress = const FollowerProgress&;
 
-struct Figure {
+struct FollowerFigure {
   Description metric;
   double (*value)(Progress progress);
 };
 
-constexpr Figure kFigures[] = {
+constexpr FollowerFigure kFollowerFigures[] = {
     {{"nacre_follower_lag_seconds",
       "Since the last look began that found all there was to be found.", Kind::kGauge},
      [](Progress p) { return std::chrono::duration<double>(p.lag).count(); }},
@@ -58,7 +58,7 @@ FollowerMetrics::FollowerMetrics(const std::string& database, std::chrono::milli
 
 void FollowerMetrics::Collect(metrics::Page* page) const {
   const FollowerProgress progress = progress_();
-  for (const Figure& figure : kFigures) {
+  for (const FollowerFigure& figure : kFollowerFigures) {
     page->Add(figure.metric, labels_.own, figure.value(progress));
   }
   page->Add(kInterval, labels_.own, std::chrono::duration<double>(interval_).count());

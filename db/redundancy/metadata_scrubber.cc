@@ -13,14 +13,14 @@
 namespace nacre {
 namespace {
 
-constexpr auto kRest = std::chrono::seconds(60);
+constexpr auto kMetadataScrubRest = std::chrono::seconds(60);
 
 }  // namespace
 
 void MetadataScrubber::Start(uint64_t bytes_per_second) {
   if (bytes_per_second == 0) return;
   task_.Start(database_.client->PeriodicOn(&pool::Background::metadata_scrubs), "nacre-scrub-log",
-              kRest, PeriodicTask::Begin::kWithWork,
+              kMetadataScrubRest, PeriodicTask::Begin::kWithWork,
               [this, bytes_per_second] { ScrubOnce(bytes_per_second); });
 }
 

@@ -14,7 +14,7 @@
 namespace nacre {
 namespace {
 
-constexpr auto kRest = std::chrono::seconds(60);
+constexpr auto kTableScrubRest = std::chrono::seconds(60);
 constexpr auto kRetryPause = std::chrono::milliseconds(200);
 /// Failures of one node in a row, in one pass.
 constexpr int kFailuresMax = 10;
@@ -35,8 +35,8 @@ FragmentSet LostFragments(const Placement& placement, const pool::PoolClient& cl
 
 void Scrubber::Start(uint64_t bytes_per_second) {
   if (bytes_per_second == 0) return;
-  task_.Start(database_.client->PeriodicOn(&pool::Background::table_scrubs), "nacre-scrub", kRest,
-              PeriodicTask::Begin::kWithWork,
+  task_.Start(database_.client->PeriodicOn(&pool::Background::table_scrubs), "nacre-scrub",
+              kTableScrubRest, PeriodicTask::Begin::kWithWork,
               [this, bytes_per_second] { ScrubOnce(bytes_per_second); });
 }
 

@@ -14,7 +14,7 @@
 namespace nacre {
 namespace {
 
-constexpr uint64_t kPageBytes = 4096;
+constexpr uint64_t kLogPageBytes = 4096;
 /// No segment is longer, unless it was made for one large record, which is its first.
 constexpr uint64_t kUsualBytesMax = 16 << 20;
 
@@ -155,8 +155,8 @@ class Search {
     LogSegment& taken = log_->segments.emplace_back();
     taken.number = segment.header.number;
     // The end shows by what is behind it.
-    const uint64_t length =
-        std::min((segment.end + 2 * kPageBytes - 1) / kPageBytes * kPageBytes, segment.room);
+    const uint64_t length = std::min(
+        (segment.end + 2 * kLogPageBytes - 1) / kLogPageBytes * kLogPageBytes, segment.room);
     for (const RemoteAddr& copy : segment.copies) {
       ExtentAddr& extent = taken.copies.emplace_back();
       extent.start = copy;

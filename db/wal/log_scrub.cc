@@ -15,7 +15,7 @@
 namespace nacre {
 namespace {
 
-constexpr uint64_t kPieceBytes = 256 << 10;
+constexpr uint64_t kScrubPieceBytes = 256 << 10;
 
 /// Compares a segment's bytes, which come piece by piece, with their checksums.
 class SegmentCheck {
@@ -122,12 +122,12 @@ class Healing {
         damaged_(damaged) {}
 
   Status Run() {
-    NACRE_RETURN_IF_ERROR(pool::AllocateBuffer(client_->fabric(), kPieceBytes, &buffer_));
+    NACRE_RETURN_IF_ERROR(pool::AllocateBuffer(client_->fabric(), kScrubPieceBytes, &buffer_));
     NACRE_RETURN_IF_ERROR(pool::MirroredExtent::Open(client_->fabric(), {damaged_}, &extent_));
-    const auto now = std::make_unique_for_overwrite<char[]>(kPieceBytes);
+    const auto now = std::make_unique_for_overwrite<char[]>(kScrubPieceBytes);
     SegmentCheck check(database_id_, written_.segment.number, written_.bytes);
     for (uint64_t at = 0; at < written_.bytes;) {
-      const uint64_t n = std::min(kPieceBytes, written_.bytes - at);
+      const uint64_t n = std::min(kScrubPieceBytes, written_.bytes - at);
       NACRE_RETURN_IF_ERROR(reader_->Read(whole_, at, n, buffer_->data()));
       NACRE_RETURN_IF_ERROR(reader_->Read(damaged_, at, n, now.get()));
       if (!check.Add(Slice(buffer_->data(), n))) {
@@ -181,13 +181,13 @@ class Healing {
 Status CheckLogCopies(pool::PoolClient* client, pool::PoolReader* reader, uint64_t database_id,
                       const WrittenSegment& written, const PassBytes& pass,
                       LogSegmentReplicas* copies) {
-  const auto buffer = std::make_unique_for_overwrite<char[]>(kPieceBytes);
+  const auto buffer = std::make_unique_for_overwrite<char[]>(kScrubPieceBytes);
   for (const ExtentAddr& copy : written.segment.copies) {
     if (!client->alive(copy.start.node)) continue;
     SegmentCheck check(database_id, written.segment.number, written.bytes);
     bool readable = true;
-    for (uint64_t at = 0; at < written.bytes && readable && check.whole(); at += kPieceBytes) {
-      const uint64_t n = std::min(kPieceBytes, written.bytes - at);
+    for (uint64_t at = 0; at < written.bytes && readable && check.whole(); at += kScrubPieceBytes) {
+      const uint64_t n = std::min(kScrubPieceBytes, written.bytes - at);
       readable = reader->Read(copy, at, n, buffer.get()).ok();
       if (readable) check.Add(Slice(buffer.get(), n));
       NACRE_RETURN_IF_ERROR(pass(n));

@@ -16,7 +16,7 @@ namespace nacre {
 namespace {
 
 /// Size of one write.
-constexpr uint64_t kPieceBytes = 1 << 20;
+constexpr uint64_t kTailPieceBytes = 1 << 20;
 
 class Tail {
  public:
@@ -113,8 +113,8 @@ class Tail {
     std::unique_ptr<pool::MirroredExtent> copy;
     Status status = pool::MirroredExtent::Open(client_->fabric(), {extent}, &copy);
     uint64_t ticket = 0;
-    for (uint64_t at = 0; at < bytes_ && status.ok(); at += kPieceBytes) {
-      const auto size = static_cast<uint32_t>(std::min(kPieceBytes, bytes_ - at));
+    for (uint64_t at = 0; at < bytes_ && status.ok(); at += kTailPieceBytes) {
+      const auto size = static_cast<uint32_t>(std::min(kTailPieceBytes, bytes_ - at));
       status = copy->Write(begin_ + at, {.data = whole->data() + at, .size = size, .region = whole},
                            &ticket);
     }

@@ -22,7 +22,7 @@
 namespace nacre::bench {
 namespace {
 
-leveldb::Slice Foreign(const Slice& slice) { return {slice.data(), slice.size()}; }
+leveldb::Slice LeveldbSlice(const Slice& slice) { return {slice.data(), slice.size()}; }
 
 class LeveldbSession final : public Session {
  public:
@@ -31,19 +31,19 @@ class LeveldbSession final : public Session {
   }
 
   Status Put(const Slice& key, const Slice& value) override {
-    batch_.Put(Foreign(key), Foreign(value));
+    batch_.Put(LeveldbSlice(key), LeveldbSlice(value));
     return BatchWrite();
   }
   Status Delete(const Slice& key) override {
-    batch_.Delete(Foreign(key));
+    batch_.Delete(LeveldbSlice(key));
     return BatchWrite();
   }
   Status BatchPut(const Slice& key, const Slice& value) override {
-    batch_.Put(Foreign(key), Foreign(value));
+    batch_.Put(LeveldbSlice(key), LeveldbSlice(value));
     return Status::OK();
   }
   Status BatchDelete(const Slice& key) override {
-    batch_.Delete(Foreign(key));
+    batch_.Delete(LeveldbSlice(key));
     return Status::OK();
   }
   Status BatchWrite() override {
@@ -53,7 +53,7 @@ class LeveldbSession final : public Session {
   }
 
   Status Get(const Slice& key, Slice* value) override {
-    const leveldb::Status status = db_->Get(read_options_, Foreign(key), &value_);
+    const leveldb::Status status = db_->Get(read_options_, LeveldbSlice(key), &value_);
     *value = Slice(value_);
     return ToStatus(status);
   }

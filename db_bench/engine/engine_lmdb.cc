@@ -14,7 +14,7 @@
 namespace nacre::bench {
 namespace {
 
-Status ToStatus(int error) {
+Status LmdbStatus(int error) {
   switch (error) {
     case MDB_SUCCESS:
       return Status::OK();
@@ -30,7 +30,7 @@ Status ToStatus(int error) {
   }
 }
 
-MDB_val Foreign(const Slice& slice) { return {slice.size(), const_cast<char*>(slice.data())}; }
+MDB_val LmdbValue(const Slice& slice) { return {slice.size(), const_cast<char*>(slice.data())}; }
 Slice Own(const MDB_val& value) { return {static_cast<const char*>(value.mv_data), value.mv_size}; }
 
 /// A transaction that reads, which is used again and again.
@@ -51,7 +51,7 @@ class ReadTransaction {
                           ? mdb_txn_begin(env_, nullptr, MDB_RDONLY, &transaction_)
                           : mdb_txn_renew(transaction_);
     active_ = error == MDB_SUCCESS;
-    return ToStatus(error);
+    return LmdbStatus(error);
   }
   /// Lets writers use the pages again that only this state has. Idempotent.
   void Release() {
@@ -77,15 +77,16 @@ class LmdbCursor final : public Cursor {
   void Renew() {
     status_ = transaction_.Renew();
     if (!status_.ok()) return;
-    status_ = ToStatus(cursor_ == nullptr ? mdb_cursor_open(transaction_.get(), database_, &cursor_)
-                                          : mdb_cursor_renew(transaction_.get(), cursor_));
+    status_ =
+        LmdbStatus(cursor_ == nullptr ? mdb_cursor_open(transaction_.get(), database_, &cursor_)
+                                      : mdb_cursor_renew(transaction_.get(), cursor_));
   }
   void Release() { transaction_.Release(); }
 
   bool SeekToFirst() override { return Move(MDB_FIRST); }
   bool SeekToLast() override { return Move(MDB_LAST); }
   bool Seek(const Slice& target) override {
-    found_key_ = Foreign(target);
+    found_key_ = LmdbValue(target);
     return Move(MDB_SET_RANGE);
   }
   bool Next() override { return Move(MDB_NEXT); }
@@ -98,7 +99,7 @@ class LmdbCursor final : public Cursor {
     if (!status_.ok()) return false;
     const int error = mdb_cursor_get(cursor_, &found_key_, &found_value_, operation);
     if (error != MDB_SUCCESS) [[unlikely]] {
-      if (error != MDB_NOTFOUND) status_ = ToStatus(error);
+      if (error != MDB_NOTFOUND) status_ = LmdbStatus(error);
       return false;
     }
     key_ = Own(found_key_);
@@ -132,19 +133,19 @@ class LmdbSession final : public Session {
   /// A batch is a transaction. There is one writer at a time, so others wait until it is written.
   Status BatchPut(const Slice& key, const Slice& value) override {
     NACRE_RETURN_IF_ERROR(BeginBatch());
-    MDB_val foreign_key = Foreign(key);
-    MDB_val foreign_value = Foreign(value);
-    return ToStatus(mdb_put(batch_, database_, &foreign_key, &foreign_value, 0));
+    MDB_val foreign_key = LmdbValue(key);
+    MDB_val foreign_value = LmdbValue(value);
+    return LmdbStatus(mdb_put(batch_, database_, &foreign_key, &foreign_value, 0));
   }
   Status BatchDelete(const Slice& key) override {
     NACRE_RETURN_IF_ERROR(BeginBatch());
-    MDB_val foreign_key = Foreign(key);
-    const Status status = ToStatus(mdb_del(batch_, database_, &foreign_key, nullptr));
+    MDB_val foreign_key = LmdbValue(key);
+    const Status status = LmdbStatus(mdb_del(batch_, database_, &foreign_key, nullptr));
     return status.IsNotFound() ? Status::OK() : status;
   }
   Status BatchWrite() override {
     NACRE_RETURN_IF_ERROR(BeginBatch());
-    return ToStatus(mdb_txn_commit(std::exchange(batch_, nullptr)));
+    return LmdbStatus(mdb_txn_commit(std::exchange(batch_, nullptr)));
   }
 
   Status Get(const Slice& key, Slice* value) override {
@@ -177,14 +178,14 @@ class LmdbSession final : public Session {
   Status BeginBatch() {
     if (batch_ != nullptr) return Status::OK();
     reads_.Release();
-    return ToStatus(mdb_txn_begin(env_, nullptr, 0, &batch_));
+    return LmdbStatus(mdb_txn_begin(env_, nullptr, 0, &batch_));
   }
   Status GetFrom(const Slice& key, Slice* value) {
-    MDB_val foreign_key = Foreign(key);
+    MDB_val foreign_key = LmdbValue(key);
     MDB_val found{};
     const int error = mdb_get(reads_.get(), database_, &foreign_key, &found);
     *value = Own(found);
-    return ToStatus(error);
+    return LmdbStatus(error);
   }
 
   MDB_env* const env_;
@@ -235,7 +236,7 @@ class LmdbEngine final : public Engine {
   std::unique_ptr<Session> NewSession() override {
     return std::make_unique<LmdbSession>(env_, database_);
   }
-  Status Flush() override { return ToStatus(mdb_env_sync(env_, /*force=*/1)); }
+  Status Flush() override { return LmdbStatus(mdb_env_sync(env_, /*force=*/1)); }
   /// A B+tree is in order as it is.
   Status CompactAll() override { return Status::OK(); }
   Status WaitForCompaction() override { return Status::OK(); }
@@ -283,10 +284,10 @@ class LmdbEngine final : public Engine {
     size_t bytes() const { return pages() * tree.ms_psize; }
   };
   Status ReadUsage(Usage* usage) {
-    NACRE_RETURN_IF_ERROR(ToStatus(mdb_env_info(env_, &usage->info)));
+    NACRE_RETURN_IF_ERROR(LmdbStatus(mdb_env_info(env_, &usage->info)));
     ReadTransaction transaction(env_);
     NACRE_RETURN_IF_ERROR(transaction.Renew());
-    return ToStatus(mdb_stat(transaction.get(), database_, &usage->tree));
+    return LmdbStatus(mdb_stat(transaction.get(), database_, &usage->tree));
   }
 
   Status ChoosePath() {
@@ -306,27 +307,27 @@ class LmdbEngine final : public Engine {
     return status.WithContext(path_.string());
   }
   Status OpenEnvironment() {
-    NACRE_RETURN_IF_ERROR(ToStatus(mdb_env_create(&env_)));
+    NACRE_RETURN_IF_ERROR(LmdbStatus(mdb_env_create(&env_)));
     // readmissing appends a byte.
     const auto longest = static_cast<size_t>(mdb_env_get_maxkeysize(env_)) - 1;
     if (config_.key_size > longest) {
       return Status::InvalidArgument(
           fmt::format("--key_size={}: lmdb takes at most {}", config_.key_size, longest));
     }
-    NACRE_RETURN_IF_ERROR(ToStatus(mdb_env_set_mapsize(env_, MapBytes())));
+    NACRE_RETURN_IF_ERROR(LmdbStatus(mdb_env_set_mapsize(env_, MapBytes())));
     // Each session has a reader and a cursor.
     const auto readers = static_cast<unsigned>(2 * config_.threads + 16);
-    NACRE_RETURN_IF_ERROR(ToStatus(mdb_env_set_maxreaders(env_, readers)));
-    NACRE_RETURN_IF_ERROR(ToStatus(mdb_env_open(
+    NACRE_RETURN_IF_ERROR(LmdbStatus(mdb_env_set_maxreaders(env_, readers)));
+    NACRE_RETURN_IF_ERROR(LmdbStatus(mdb_env_open(
         env_, path_.c_str(), MDB_WRITEMAP | MDB_NOSYNC | MDB_NORDAHEAD | MDB_NOTLS, 0644)));
     MDB_txn* transaction = nullptr;
-    NACRE_RETURN_IF_ERROR(ToStatus(mdb_txn_begin(env_, nullptr, 0, &transaction)));
+    NACRE_RETURN_IF_ERROR(LmdbStatus(mdb_txn_begin(env_, nullptr, 0, &transaction)));
     const int error = mdb_dbi_open(transaction, nullptr, 0, &database_);
     if (error != MDB_SUCCESS) {
       mdb_txn_abort(transaction);
-      return ToStatus(error);
+      return LmdbStatus(error);
     }
-    return ToStatus(mdb_txn_commit(transaction));
+    return LmdbStatus(mdb_txn_commit(transaction));
   }
   /// The file has holes where nothing was written, so too much costs nothing.
   size_t MapBytes() const {

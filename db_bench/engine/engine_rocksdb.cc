@@ -23,7 +23,7 @@
 namespace nacre::bench {
 namespace {
 
-rocksdb::Slice Foreign(const Slice& slice) { return {slice.data(), slice.size()}; }
+rocksdb::Slice RocksdbSlice(const Slice& slice) { return {slice.data(), slice.size()}; }
 
 class RocksdbSession final : public Session {
  public:
@@ -45,9 +45,11 @@ class RocksdbSession final : public Session {
     return BatchWrite();
   }
   Status BatchPut(const Slice& key, const Slice& value) override {
-    return ToStatus(batch_.Put(Foreign(key), Foreign(value)));
+    return ToStatus(batch_.Put(RocksdbSlice(key), RocksdbSlice(value)));
   }
-  Status BatchDelete(const Slice& key) override { return ToStatus(batch_.Delete(Foreign(key))); }
+  Status BatchDelete(const Slice& key) override {
+    return ToStatus(batch_.Delete(RocksdbSlice(key)));
+  }
   Status BatchWrite() override {
     const rocksdb::Status status = db_->Write(write_options_, &batch_);
     batch_.Clear();
@@ -57,14 +59,14 @@ class RocksdbSession final : public Session {
   Status Get(const Slice& key, Slice* value) override {
     value_.Reset();
     const rocksdb::Status status =
-        db_->Get(read_options_, db_->DefaultColumnFamily(), Foreign(key), &value_);
+        db_->Get(read_options_, db_->DefaultColumnFamily(), RocksdbSlice(key), &value_);
     *value = Slice(value_.data(), value_.size());
     return ToStatus(status);
   }
 
   Status MultiGet(std::span<const Slice> keys, MultiGetResult* result) override {
     keys_.resize(keys.size());
-    for (size_t i = 0; i < keys.size(); ++i) keys_[i] = Foreign(keys[i]);
+    for (size_t i = 0; i < keys.size(); ++i) keys_[i] = RocksdbSlice(keys[i]);
     return multiread_batched_ ? MultiGetBatched(result) : MultiGetSingly(result);
   }
 

@@ -25,7 +25,7 @@ namespace nacre::bench {
 namespace {
 
 constexpr const char* kServeFlag = "--serve_member";
-constexpr std::chrono::milliseconds kLookAgain{5};
+constexpr std::chrono::milliseconds kLookForExitAgain{5};
 
 Status SystemError(const char* what, int error) {
   return Status::IOError(std::string("another process of db_bench: ") + what + ": " +
@@ -128,7 +128,7 @@ Status MemberProcess::AwaitEnd(Deadline deadline) {
       Kill();
       return Status::TimedOut("another process of db_bench did not end");
     }
-    clock_->SleepFor(kLookAgain);
+    clock_->SleepFor(kLookForExitAgain);
   }
   pid_ = 0;
   if (how == 0) return Status::OK();

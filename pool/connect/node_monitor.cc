@@ -42,8 +42,6 @@ constexpr nanoseconds kIdle = milliseconds(500);
 constexpr uint32_t kReceiveBytes = 64;
 constexpr int kNodeBits = 16;
 
-uint64_t Nanos(nanoseconds duration) { return static_cast<uint64_t>(duration.count()); }
-
 }  // namespace
 
 NodeMonitor::NodeMonitor(Fabric* fabric, Welcome welcome)

@@ -15,9 +15,9 @@ using std::chrono::milliseconds;
 using std::chrono::nanoseconds;
 
 /// Wake-ups tell of all that happens; this bounds the damage if one is missed.
-constexpr nanoseconds kIdle = milliseconds(500);
+constexpr nanoseconds kPeerIdle = milliseconds(500);
 /// Nothing arrives on a lifeline; the receive is there to be flushed.
-constexpr uint32_t kReceiveBytes = 64;
+constexpr uint32_t kPeerReceiveBytes = 64;
 
 }  // namespace
 
@@ -63,12 +63,13 @@ Status PeerConnection::Begin(Deadline deadline) {
   rdma::Device* const device = context_.device;
   NACRE_RETURN_IF_ERROR(DrawId(&context_.client_id));
   NACRE_RETURN_IF_ERROR(device->CreateCompletionQueue(/*capacity=*/8, &queue_));
-  NACRE_RETURN_IF_ERROR(device->AllocateRegion(kReceiveBytes, rdma::Access::kLocalOnly, &region_));
+  NACRE_RETURN_IF_ERROR(
+      device->AllocateRegion(kPeerReceiveBytes, rdma::Access::kLocalOnly, &region_));
   NACRE_RETURN_IF_ERROR(link_.Connect(device, ConnectionKind::kLifeline,
                                       rdma::QueueDepths{.send = 2, .receive = 2}, queue_.get(),
                                       deadline, &lifeline_));
   NACRE_RETURN_IF_ERROR(lifeline_->PostRecv(
-      /*id=*/1, {.data = region_->data(), .size = kReceiveBytes, .region = region_.get()}));
+      /*id=*/1, {.data = region_->data(), .size = kPeerReceiveBytes, .region = region_.get()}));
   thread_ = Thread("nacre-peer", [this] { Watch(); });
   return Status::OK();
 }
@@ -106,7 +107,7 @@ void PeerConnection::Watch() {
       if (look || !stands) looked_.SignalAll();
     }
     if (!stands) return;
-    const Status woken = queue_->Wait(kIdle);
+    const Status woken = queue_->Wait(kPeerIdle);
     // A queue that cannot be waited for leaves polling.
     if (!woken.ok() && !woken.IsTimedOut()) context_.clock->SleepFor(milliseconds(10));
   }

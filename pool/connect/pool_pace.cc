@@ -5,6 +5,7 @@
 
 #include "pool/connect/fabric.h"
 #include "pool/connect/node_monitor.h"
+#include "util/clock.h"
 #include "util/planted_bug.h"
 
 namespace nacre::pool {
@@ -25,8 +26,6 @@ constexpr nanoseconds kFirstProbation = milliseconds(50);
 constexpr nanoseconds kLastProbation = milliseconds(10'000);
 /// A node that is slow again within so many times the probation has not changed its ways.
 constexpr int kRelapse = 16;
-
-uint64_t Nanos(nanoseconds duration) { return static_cast<uint64_t>(duration.count()); }
 
 nanoseconds Median(std::vector<nanoseconds>* values) {
   const auto middle = values->begin() + static_cast<ptrdiff_t>(values->size() / 2);

@@ -19,7 +19,7 @@ constexpr size_t kReplyBytes = 64 << 10;
 /// A reply region that grew beyond this for one answer is not kept.
 constexpr size_t kMaxKeptBytes = 1 << 20;
 /// The receive that a wake-up consumes takes no bytes; it only needs an address.
-constexpr size_t kReceiveBytes = 64;
+constexpr size_t kWakeReceiveBytes = 64;
 
 constexpr uint64_t kSendId = 1;
 constexpr uint64_t kReceiveId = 2;
@@ -32,7 +32,7 @@ Status RequestChannel::Open(const ClientContext* context, const NodeLink* link, 
       new RequestChannel(context, link, context->device->ForPeer(link->address())));
   rdma::Device* device = result->device_;
   NACRE_RETURN_IF_ERROR(device->CreateCompletionQueue(16, &result->queue_));
-  NACRE_RETURN_IF_ERROR(device->AllocateRegion(rdma::Device::kMaxSendBytes + kReceiveBytes,
+  NACRE_RETURN_IF_ERROR(device->AllocateRegion(rdma::Device::kMaxSendBytes + kWakeReceiveBytes,
                                                rdma::Access::kLocalOnly, &result->send_region_));
   NACRE_RETURN_IF_ERROR(result->UseReplyRegion(kReplyBytes));
   NACRE_RETURN_IF_ERROR(link->Connect(device, ConnectionKind::kRequest,
@@ -127,7 +127,7 @@ Status RequestChannel::Send(control::Request* request) {
     // Each wake-up consumes one; the completion of the last one may not have been taken yet.
     NACRE_RETURN_IF_ERROR(queue_pair_->PostRecv(
         kReceiveId, {.data = send_region_->data() + rdma::Device::kMaxSendBytes,
-                     .size = static_cast<uint32_t>(kReceiveBytes),
+                     .size = static_cast<uint32_t>(kWakeReceiveBytes),
                      .region = send_region_.get()}));
   }
 

@@ -14,7 +14,7 @@ namespace {
 constexpr std::chrono::nanoseconds kSlowestByte{10};
 
 /// The caller's reads, whichever thread carries them out.
-void CountReads(std::span<const StreamPart> parts) {
+void CountPartReads(std::span<const StreamPart> parts) {
   CountPerf(&PerfContext::remote_read_count, parts.size());
   for (const StreamPart& part : parts) CountPerf(&PerfContext::remote_read_bytes, part.length);
 }
@@ -65,7 +65,7 @@ std::shared_ptr<StreamRead> RemoteStream::NewRead(size_t bytes) {
 }
 
 std::shared_ptr<StreamRead> RemoteStream::Start(std::span<const StreamPart> parts, size_t bytes) {
-  CountReads(parts);
+  CountPartReads(parts);
   std::shared_ptr<StreamRead> read = NewRead(bytes);
   if (!read->done()) StartParts(parts, read);
   return read;
@@ -73,7 +73,7 @@ std::shared_ptr<StreamRead> RemoteStream::Start(std::span<const StreamPart> part
 
 std::shared_ptr<StreamRead> RemoteStream::StartAhead(std::span<const StreamPart> parts,
                                                      size_t bytes) {
-  CountReads(parts);
+  CountPartReads(parts);
   std::shared_ptr<StreamRead> read = NewRead(bytes);
   if (read->done()) return read;
   read->carried_ = carrier_ != nullptr;
@@ -85,7 +85,7 @@ std::shared_ptr<StreamRead> RemoteStream::StartAhead(std::span<const StreamPart>
 
 std::shared_ptr<StreamRead> RemoteStream::Start(std::span<const StreamPart> parts, char* to,
                                                 const rdma::MemoryRegion* region) {
-  CountReads(parts);
+  CountPartReads(parts);
   auto read = std::make_shared<StreamRead>();
   read->to_ = to;
   read->region_ = region;

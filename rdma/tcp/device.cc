@@ -19,7 +19,7 @@ constexpr int kMaxCompletions = 1 << 24;
 constexpr uint64_t kDefaultTimeoutMillis = 5000;
 constexpr uint64_t kDefaultSpinMicros = 50;
 constexpr uint64_t kMaxSpinMicros = 10000;
-constexpr std::chrono::milliseconds kAnswerTimeout{2000};
+constexpr std::chrono::milliseconds kAcceptTimeout{2000};
 
 Status TakeNumber(const DeviceOptions& options, const std::string& name, uint64_t min, uint64_t max,
                   uint64_t* value) {
@@ -254,7 +254,7 @@ Status TcpDevice::Accept(UniqueFd socket, std::unique_ptr<TlsStream> tls, const 
                                                 depths, send_queue, receive_queue, io_thread);
   // Served only from here on, so that the first bytes sent are the answer.
   const std::string answer = EncodeAnswer(GreetingType::kAccepted, reply);
-  const Deadline deadline = Deadline::After(clock_, kAnswerTimeout);
+  const Deadline deadline = Deadline::After(clock_, kAcceptTimeout);
   const Status answered = stream != nullptr
                               ? stream->SendAllBy(deadline, answer.data(), answer.size())
                               : SendAllBy(fd, deadline, answer.data(), answer.size());

@@ -8,8 +8,8 @@ namespace nacre::rdma {
 
 namespace {
 
-constexpr size_t kTypeAt = 0;
-constexpr size_t kFlagsAt = 1;
+constexpr size_t kFrameTypeAt = 0;
+constexpr size_t kFrameFlagsAt = 1;
 constexpr size_t kZeroAt = 2;
 constexpr size_t kNumberAt = 4;
 constexpr size_t kAddressAt = 8;
@@ -53,8 +53,8 @@ bool IsSound(const FrameHeader& header) {
 }  // namespace
 
 void EncodeFrameHeader(const FrameHeader& header, char* to) {
-  to[kTypeAt] = static_cast<char>(header.type);
-  to[kFlagsAt] = static_cast<char>(header.flags);
+  to[kFrameTypeAt] = static_cast<char>(header.type);
+  to[kFrameFlagsAt] = static_cast<char>(header.flags);
   EncodeFixed16(to + kZeroAt, 0);
   EncodeFixed32(to + kNumberAt, header.number);
   EncodeFixed64(to + kAddressAt, header.address);
@@ -68,8 +68,8 @@ void EncodeFrameHeader(const FrameHeader& header, char* to) {
 
 bool DecodeFrameHeader(const char* from, FrameHeader* header) {
   if (DecodeFixed32(from + kHeaderCrcAt) != Crc32c(from, kHeaderCrcAt)) return false;
-  header->type = static_cast<FrameType>(from[kTypeAt]);
-  header->flags = static_cast<uint8_t>(from[kFlagsAt]);
+  header->type = static_cast<FrameType>(from[kFrameTypeAt]);
+  header->flags = static_cast<uint8_t>(from[kFrameFlagsAt]);
   header->number = DecodeFixed32(from + kNumberAt);
   header->address = DecodeFixed64(from + kAddressAt);
   header->key = DecodeFixed32(from + kKeyAt);

@@ -32,6 +32,8 @@ namespace nacre::rdma {
 // ever for a peer that does the same.
 
 inline constexpr size_t kFrameHeaderBytes = 40;
+/// What atomic requests work on are words.
+inline constexpr uint32_t kWordBytes = sizeof(uint64_t);
 inline constexpr uint32_t kReadFragmentBytes = 128 << 10;
 inline constexpr uint32_t kReadWindowBytes = 1 << 20;
 inline constexpr uint32_t kWriteFragmentBytes = 256 << 10;

@@ -13,12 +13,12 @@ namespace {
 constexpr uint64_t kMagic = 0x7063742d6572636e;  // "ncre-tcp" in memory.
 
 constexpr size_t kVersionAt = 8;
-constexpr size_t kTypeAt = 12;
+constexpr size_t kGreetingTypeAt = 12;
 constexpr size_t kBodyAt = kGreetingHeaderBytes;
 
 constexpr size_t kReceiveDepthAt = kBodyAt + 4;
 constexpr size_t kPrivateSizeAt = kBodyAt + 8;
-constexpr size_t kFlagsAt = kBodyAt + 12;
+constexpr size_t kHelloFlagsAt = kBodyAt + 12;
 constexpr size_t kPrivateDataAt = kBodyAt + 16;
 constexpr size_t kHelloNonceAt = kPrivateDataAt + Device::kMaxPrivateData;
 static_assert(kHelloNonceAt + kNonceBytes == kHelloBytes);
@@ -34,7 +34,7 @@ std::string Begin(GreetingType type, size_t size) {
   std::string bytes(size, '\0');
   EncodeFixed64(bytes.data(), kMagic);
   EncodeFixed32(bytes.data() + kVersionAt, kTcpVersion);
-  EncodeFixed32(bytes.data() + kTypeAt, static_cast<uint32_t>(type));
+  EncodeFixed32(bytes.data() + kGreetingTypeAt, static_cast<uint32_t>(type));
   return bytes;
 }
 
@@ -54,7 +54,7 @@ std::string EncodeHello(const TcpHello& hello) {
   EncodeFixed32(bytes.data() + kPrivateSizeAt, static_cast<uint32_t>(hello.private_data.size()));
   const uint32_t flags = (hello.depths.control ? kControlConnection : 0U) |
                          (hello.tls ? kTlsFollows : 0U) | (hello.tls_always ? kTlsAlways : 0U);
-  EncodeFixed32(bytes.data() + kFlagsAt, flags);
+  EncodeFixed32(bytes.data() + kHelloFlagsAt, flags);
   hello.private_data.copy(bytes.data() + kPrivateDataAt, Device::kMaxPrivateData);
   std::memcpy(bytes.data() + kHelloNonceAt, hello.nonce.data(), kNonceBytes);
   return bytes;
@@ -91,7 +91,7 @@ Status DecodeGreetingHeader(std::string_view bytes, GreetingType* type) {
                                 " of the tcp protocol, this process version " +
                                 std::to_string(kTcpVersion));
   }
-  *type = static_cast<GreetingType>(DecodeFixed32(bytes.data() + kTypeAt));
+  *type = static_cast<GreetingType>(DecodeFixed32(bytes.data() + kGreetingTypeAt));
   return Status::OK();
 }
 
@@ -100,7 +100,7 @@ Status DecodeHello(std::string_view bytes, TcpHello* hello) {
   const uint32_t send_depth = DecodeFixed32(bytes.data() + kBodyAt);
   const uint32_t receive_depth = DecodeFixed32(bytes.data() + kReceiveDepthAt);
   const uint32_t private_size = DecodeFixed32(bytes.data() + kPrivateSizeAt);
-  const uint32_t flags = DecodeFixed32(bytes.data() + kFlagsAt);
+  const uint32_t flags = DecodeFixed32(bytes.data() + kHelloFlagsAt);
   if (send_depth > kMaxQueueDepth || receive_depth > kMaxQueueDepth ||
       private_size > Device::kMaxPrivateData ||
       flags > (kControlConnection | kTlsFollows | kTlsAlways) ||

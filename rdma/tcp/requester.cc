@@ -10,8 +10,6 @@ namespace nacre::rdma {
 
 namespace {
 
-constexpr uint32_t kWordBytes = sizeof(uint64_t);
-
 /// Cuts long requests where words end at the target, so that none arrives in two pieces.
 uint32_t FragmentBytes(uint64_t address, uint32_t left, uint32_t fragment_max) {
   return left <= fragment_max ? left : fragment_max - static_cast<uint32_t>(address % kWordBytes);

@@ -8,12 +8,6 @@
 
 namespace nacre::rdma {
 
-namespace {
-
-constexpr uint32_t kWordBytes = sizeof(uint64_t);
-
-}  // namespace
-
 Responder::Responder(int depth, RegionTable* regions, bool may_write, Outbox* outbox)
     : regions_(regions),
       may_write_(may_write),

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "sharding/balance/balance_options.h"
+#include "util/clock.h"
 #include "util/uri.h"
 
 namespace nacre {
@@ -21,10 +22,6 @@ using Kind = Decision::Kind;
 constexpr double kOperationsMax = 1e15;
 /// A move is worth it that evens out two members by one in so many of the tolerated imbalance.
 constexpr double kWorth = 3;
-
-uint64_t Nanos(std::chrono::nanoseconds duration) {
-  return static_cast<uint64_t>(duration.count());
-}
 
 /// 8,100.
 std::string Grouped(double number) {

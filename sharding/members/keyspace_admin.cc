@@ -18,7 +18,7 @@ using std::chrono::milliseconds;
 
 /// A leader that has not answered for so long may be none any more.
 constexpr milliseconds kAttempt{3000};
-constexpr milliseconds kAskAgain{50};
+constexpr milliseconds kAdminAskAgain{50};
 /// Members that are asked at a time.
 constexpr size_t kMaxAsked = 64;
 
@@ -148,7 +148,7 @@ Status KeyspaceAdmin::AskLeader(const sharding::ControlRequest& request, Deadlin
     if (deadline.Expired()) {
       return Status::TimedOut("keyspace " + keyspace_ + ": " + status.ToString());
     }
-    clock_->SleepFor(kAskAgain);
+    clock_->SleepFor(kAdminAskAgain);
   }
 }
 
@@ -176,7 +176,7 @@ Status KeyspaceAdmin::Move(uint32_t shard, int64_t member) {
           "shard {} belongs to member {}, which does not serve it so far{}", shard, member,
           answer.status.ok() ? std::string() : ": " + answer.status.ToString()));
     }
-    clock_->SleepFor(kAskAgain);
+    clock_->SleepFor(kAdminAskAgain);
   }
 }
 
@@ -216,7 +216,7 @@ Status KeyspaceAdmin::Reshape(uint32_t shard, const sharding::ControlRequest& re
       }
       asked = true;
     }
-    clock_->SleepFor(kAskAgain);
+    clock_->SleepFor(kAdminAskAgain);
   }
 }
 

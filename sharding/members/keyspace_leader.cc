@@ -28,8 +28,6 @@ constexpr milliseconds kLookAfterPool{1000};
 constexpr milliseconds kNewsPatience{500};
 constexpr milliseconds kNewsEvery{5};
 
-uint64_t Nanos(std::chrono::nanoseconds time) { return static_cast<uint64_t>(time.count()); }
-
 /// The living owner of shards that are made of the same ones as this one, and are not whole: one
 /// member makes all of them.
 std::optional<int64_t> OwnerOfSiblings(const ShardMap& map, size_t index,

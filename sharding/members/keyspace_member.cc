@@ -24,7 +24,7 @@ using std::chrono::milliseconds;
 /// How often it is looked what has changed, other than what the coordinator tells at once.
 constexpr milliseconds kTick{20};
 constexpr milliseconds kWatchPatience{300};
-constexpr milliseconds kAskAgain{20};
+constexpr milliseconds kMemberAskAgain{20};
 
 // What Once does, beside looking after members, whose ids are positive.
 constexpr int64_t kLead = -1;
@@ -35,8 +35,6 @@ constexpr int64_t kSuspend = -4;
 /// A member that hears nothing from the nodes for so long leaves.
 constexpr milliseconds kNodesPatience{1000};
 constexpr int kNodesRounds = 10;
-
-uint64_t Nanos(std::chrono::nanoseconds time) { return static_cast<uint64_t>(time.count()); }
 
 }  // namespace
 
@@ -408,7 +406,7 @@ Status KeyspaceMember::AskLeader(const sharding::ControlRequest& request) {
     }
     if (!status.IsTryAgain() && !status.IsFenced()) return status;
     if (deadline.Expired()) return Status::TimedOut(status.ToString());
-    context_.clock->SleepFor(kAskAgain);
+    context_.clock->SleepFor(kMemberAskAgain);
   }
 }
 

@@ -19,7 +19,7 @@ using std::chrono::nanoseconds;
 /// Operations that meet a member that is gone learn of it within this time.
 constexpr milliseconds kConnectTimeout(500);
 /// So long a member that could not be reached is not tried again: each thread would.
-constexpr milliseconds kRetryPause(20);
+constexpr milliseconds kReconnectPause(20);
 /// How often a call that sleeps looks whether there still is such a member.
 constexpr milliseconds kSleepPeriod(100);
 
@@ -193,7 +193,8 @@ Status MemberLinks::Reach(Member member, rdma::Device* device, const std::string
     std::swap(link.connection, shared);
     *connection = link.connection;
   } else {
-    link.retry_nanos = clock_->NowNanos() + static_cast<uint64_t>(nanoseconds(kRetryPause).count());
+    link.retry_nanos =
+        clock_->NowNanos() + static_cast<uint64_t>(nanoseconds(kReconnectPause).count());
   }
   connected_.SignalAll();
   return status;

@@ -14,7 +14,7 @@ namespace {
 
 using std::chrono::milliseconds;
 
-constexpr milliseconds kRetryPause{1000};
+constexpr milliseconds kOpenAgainPause{1000};
 /// How often a follower catches up, unless Options::follow_interval says it.
 constexpr milliseconds kFollowInterval{50};
 
@@ -74,7 +74,8 @@ std::shared_ptr<ShardFollower> ShardFollowers::Find(uint32_t shard) {
   entry.follower = opened;
   if (!status.ok()) {
     entry.not_before_nanos =
-        clock_->NowNanos() + static_cast<uint64_t>(std::chrono::nanoseconds(kRetryPause).count());
+        clock_->NowNanos() +
+        static_cast<uint64_t>(std::chrono::nanoseconds(kOpenAgainPause).count());
   }
   return opened;
 }

@@ -43,7 +43,6 @@ bool IsWhole(const Slice& bytes, uint64_t offset, uint32_t seed, GroupHeader* he
   if (bytes.size() < kGroupHeaderBytes) return false;
   *header = DecodeGroupHeader(bytes.data());
   if (header->offset != offset || header->bytes > bytes.size() - kGroupHeaderBytes) return false;
-  constexpr size_t kCrcBytes = sizeof(uint32_t);
   return header->crc ==
          Crc32c(bytes.data() + kCrcBytes, kGroupHeaderBytes - kCrcBytes + header->bytes, seed);
 }

@@ -10,12 +10,12 @@
 namespace nacre {
 namespace {
 
-constexpr size_t kMagicAt = 0;
+constexpr size_t kLogMagicAt = 0;
 constexpr size_t kDatabaseAt = 8;
 constexpr size_t kNumberAt = 16;
 constexpr size_t kPreviousNumberAt = 24;
 constexpr size_t kPreviousBytesAt = 32;
-constexpr size_t kVersionAt = 40;
+constexpr size_t kLogVersionAt = 40;
 /// Segments of earlier versions were not marked when they ended.
 constexpr uint32_t kFirstMarkedVersion = 2;
 /// Earlier versions had zeros there.
@@ -65,12 +65,12 @@ bool HasChecksum(const Slice& bytes, const LogRecord& record) {
 
 void EncodeLogHeader(const LogSegmentHeader& header, char* to) {
   std::memset(to, 0, kLogHeaderBytes);
-  EncodeFixed64(to + kMagicAt, kLogMagic);
+  EncodeFixed64(to + kLogMagicAt, kLogMagic);
   EncodeFixed64(to + kDatabaseAt, header.database_id);
   EncodeFixed64(to + kNumberAt, header.number);
   EncodeFixed64(to + kPreviousNumberAt, header.previous_number);
   EncodeFixed64(to + kPreviousBytesAt, header.previous_bytes);
-  EncodeFixed32(to + kVersionAt, kLogFormatVersion);
+  EncodeFixed32(to + kLogVersionAt, kLogFormatVersion);
   EncodeFixed32(to + kAnnouncedAt, header.announced ? 1 : 0);
   EncodeFixed64(to + kCompleteThroughAt, header.complete_through);
   EncodeFixed32(to + kHeaderCrcAt, HeaderCrc(to));
@@ -87,7 +87,7 @@ Status DecodeLogHeader(const Slice& bytes, uint64_t database_id, uint64_t number
   };
   if (bytes.size() < kLogHeaderBytes) return damaged("shorter than its header");
   const char* from = bytes.data();
-  if (DecodeFixed64(from + kMagicAt) != kLogMagic) return damaged("no header");
+  if (DecodeFixed64(from + kLogMagicAt) != kLogMagic) return damaged("no header");
   if (DecodeFixed32(from + kHeaderCrcAt) != HeaderCrc(from)) {
     return damaged("header with a wrong checksum");
   }
@@ -100,7 +100,7 @@ Status DecodeLogHeader(const Slice& bytes, uint64_t database_id, uint64_t number
     return damaged("header of another segment");
   }
   if (header->previous_number >= number) return damaged("header with a wrong predecessor");
-  const uint32_t version = DecodeFixed32(from + kVersionAt);
+  const uint32_t version = DecodeFixed32(from + kLogVersionAt);
   if (version == 0 || version > kLogFormatVersion) {
     return Status::NotSupported(fmt::format("log segment {}: format version {}, this is {}", number,
                                             version, kLogFormatVersion));

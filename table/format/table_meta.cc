@@ -44,10 +44,10 @@ namespace {
 //                  comparator name, smallest, largest: each varint64 length and bytes
 //              20  with flag 8: the range tombstones, a section as above
 //                  fixed32 CRC32C of everything before
-constexpr size_t kMagicAt = 0;
-constexpr size_t kVersionAt = 4;
+constexpr size_t kMetaMagicAt = 0;
+constexpr size_t kMetaVersionAt = 4;
 constexpr size_t kFlagsAt = 6;
-constexpr size_t kBytesAt = 8;
+constexpr size_t kMetaBytesAt = 8;
 constexpr size_t kFamilyAt = 12;
 constexpr size_t kNumbersAt = 16;
 constexpr size_t kSectionsAt = 120;
@@ -55,16 +55,15 @@ constexpr size_t kSectionBytes = 20;
 constexpr size_t kSections = 5;
 constexpr size_t kPartAt = 220;
 constexpr size_t kPlacementAt = 224;
-constexpr size_t kFixedBytes = 228;
+constexpr size_t kMetaFixedBytes = 228;
 constexpr size_t kFragmentBytes = 16;
-constexpr size_t kCrcBytes = 4;
 static_assert(kSectionsAt + kSections * kSectionBytes == kPartAt);
 static_assert(kPartAt + 4 == kPlacementAt);
-static_assert(kPlacementAt + 4 == kFixedBytes);
+static_assert(kPlacementAt + 4 == kMetaFixedBytes);
 static_assert(kFragmentBytes == sizeof(ExtentAddr));
 
-constexpr uint32_t kMagic = 0x4d54434e;  // "NCTM"
-constexpr uint16_t kFormatVersion = 5;
+constexpr uint32_t kMetaMagic = 0x4d54434e;  // "NCTM"
+constexpr uint16_t kMetaFormatVersion = 5;
 constexpr uint16_t kBoundsShortened = 1;
 constexpr uint16_t kLastPart = 2;
 constexpr uint16_t kHasOperands = 4;
@@ -130,7 +129,7 @@ TableSection DecodeSection(const char* from) {
           .crc = DecodeFixed32(from + 16)};
 }
 
-Status Malformed(const char* what) {
+Status MalformedMeta(const char* what) {
   return Status::Corruption(std::string("table meta: ") + what);
 }
 
@@ -149,21 +148,23 @@ Status CheckTableMeta(const TableMeta& meta) {
   };
   if (!inside(meta.records) || !inside(meta.point_index) || !inside(meta.range_index) ||
       !inside(meta.bloom) || !inside(meta.range_deletions) || !inside(meta.lineage)) {
-    return Malformed("a section reaches beyond the table");
+    return MalformedMeta("a section reaches beyond the table");
   }
-  if (meta.records.offset != 0) return Malformed("the records do not come first");
-  if (meta.alignment_shift > kAlignmentShiftMax) return Malformed("alignment shift is too large");
-  if (meta.chunk_size == 0) return Malformed("chunk size is zero");
-  if (meta.records.length == 0) return Malformed("there are no records");
+  if (meta.records.offset != 0) return MalformedMeta("the records do not come first");
+  if (meta.alignment_shift > kAlignmentShiftMax) {
+    return MalformedMeta("alignment shift is too large");
+  }
+  if (meta.chunk_size == 0) return MalformedMeta("chunk size is zero");
+  if (meta.records.length == 0) return MalformedMeta("there are no records");
   return Status::OK();
 }
 
 void EncodeTableMeta(const TableMeta& meta, std::string* dst) {
   const size_t start = dst->size();
-  dst->resize(start + kFixedBytes);
+  dst->resize(start + kMetaFixedBytes);
   char* const fixed = dst->data() + start;
-  EncodeFixed32(fixed + kMagicAt, kMagic);
-  EncodeFixed16(fixed + kVersionAt, kFormatVersion);
+  EncodeFixed32(fixed + kMetaMagicAt, kMetaMagic);
+  EncodeFixed16(fixed + kMetaVersionAt, kMetaFormatVersion);
   EncodeFixed16(fixed + kFlagsAt,
                 static_cast<uint16_t>((meta.bounds_shortened ? kBoundsShortened : 0) |
                                       (meta.last_part ? kLastPart : 0) |
@@ -190,32 +191,34 @@ void EncodeTableMeta(const TableMeta& meta, std::string* dst) {
     dst->append(section, sizeof(section));
   }
   const size_t bytes = dst->size() - start + kCrcBytes;
-  EncodeFixed32(dst->data() + start + kBytesAt, static_cast<uint32_t>(bytes));
+  EncodeFixed32(dst->data() + start + kMetaBytesAt, static_cast<uint32_t>(bytes));
   PutFixed32(dst, Crc32c(dst->data() + start, bytes - kCrcBytes));
 }
 
 Status DecodeTableMeta(Slice* input, TableMeta* meta) {
-  if (input->size() < kFixedBytes + kCrcBytes) return Malformed("truncated");
+  if (input->size() < kMetaFixedBytes + kCrcBytes) return MalformedMeta("truncated");
   const char* const fixed = input->data();
-  if (DecodeFixed32(fixed + kMagicAt) != kMagic) return Malformed("wrong magic number");
-  const uint32_t bytes = DecodeFixed32(fixed + kBytesAt);
-  if (bytes < kFixedBytes + kCrcBytes || bytes > kMetaBytesMax) return Malformed("absurd length");
-  if (bytes > input->size()) return Malformed("truncated");
+  if (DecodeFixed32(fixed + kMetaMagicAt) != kMetaMagic) return MalformedMeta("wrong magic number");
+  const uint32_t bytes = DecodeFixed32(fixed + kMetaBytesAt);
+  if (bytes < kMetaFixedBytes + kCrcBytes || bytes > kMetaBytesMax) {
+    return MalformedMeta("absurd length");
+  }
+  if (bytes > input->size()) return MalformedMeta("truncated");
   if (DecodeFixed32(fixed + bytes - kCrcBytes) != Crc32c(fixed, bytes - kCrcBytes)) {
-    return Malformed("wrong checksum");
+    return MalformedMeta("wrong checksum");
   }
   // The checksum holds for any version, so this number can be believed.
-  const uint16_t version = DecodeFixed16(fixed + kVersionAt);
-  if (version > kFormatVersion) {
+  const uint16_t version = DecodeFixed16(fixed + kMetaVersionAt);
+  if (version > kMetaFormatVersion) {
     return Status::NotSupported("table meta: format version " + std::to_string(version) +
                                 " is newer than this program");
   }
-  if (version != kFormatVersion) {
+  if (version != kMetaFormatVersion) {
     return Status::NotSupported("table meta: format version " + std::to_string(version) +
                                 " is older than this program can read");
   }
   const uint16_t flags = DecodeFixed16(fixed + kFlagsAt);
-  if ((flags & ~kFlags) != 0) return Malformed("unknown flags");
+  if ((flags & ~kFlags) != 0) return MalformedMeta("unknown flags");
   meta->bounds_shortened = (flags & kBoundsShortened) != 0;
   meta->last_part = (flags & kLastPart) != 0;
   meta->has_operands = (flags & kHasOperands) != 0;
@@ -229,13 +232,13 @@ Status DecodeTableMeta(Slice* input, TableMeta* meta) {
                                 .data = static_cast<uint8_t>(fixed[kPlacementAt + 1]),
                                 .parity = static_cast<uint8_t>(fixed[kPlacementAt + 2])};
   meta->placement.chunk_size = meta->chunk_size;
-  if (!IsValid(meta->placement.redundancy)) return Malformed("unknown redundancy");
+  if (!IsValid(meta->placement.redundancy)) return MalformedMeta("unknown redundancy");
   const size_t fragments = static_cast<uint8_t>(fixed[kPlacementAt + 3]);
   if (fragments != 0 && fragments != static_cast<size_t>(meta->placement.redundancy.fragments())) {
-    return Malformed("fragments do not fit the redundancy");
+    return MalformedMeta("fragments do not fit the redundancy");
   }
-  Slice rest(fixed + kFixedBytes, bytes - kFixedBytes - kCrcBytes);
-  if (rest.size() < fragments * kFragmentBytes) return Malformed("truncated placement");
+  Slice rest(fixed + kMetaFixedBytes, bytes - kMetaFixedBytes - kCrcBytes);
+  if (rest.size() < fragments * kFragmentBytes) return MalformedMeta("truncated placement");
   meta->placement.fragments.resize(fragments);
   for (ExtentAddr& fragment : meta->placement.fragments) {
     fragment.start = UnpackAddr(DecodeFixed64(rest.data()));
@@ -244,18 +247,18 @@ Status DecodeTableMeta(Slice* input, TableMeta* meta) {
   }
   if (!GetString(&rest, &meta->comparator) || !GetString(&rest, &meta->smallest) ||
       !GetString(&rest, &meta->largest)) {
-    return Malformed("malformed bounds");
+    return MalformedMeta("malformed bounds");
   }
   const bool has_range_deletions = (flags & kHasRangeDeletions) != 0;
   if (rest.size() != (has_range_deletions ? kSectionBytes : 0)) {
-    return Malformed("malformed bounds");
+    return MalformedMeta("malformed bounds");
   }
   meta->range_deletions = has_range_deletions ? DecodeSection(rest.data()) : TableSection();
   if (has_range_deletions && !meta->has_range_deletions()) {
-    return Malformed("there are no range tombstones");
+    return MalformedMeta("there are no range tombstones");
   }
   if (meta->smallest.size() < kTagBytes || meta->largest.size() < kTagBytes) {
-    return Malformed("a bound is shorter than a tag");
+    return MalformedMeta("a bound is shorter than a tag");
   }
   NACRE_RETURN_IF_ERROR(CheckTableMeta(*meta));
   input->remove_prefix(bytes);
@@ -278,7 +281,7 @@ size_t FooterBytes(const TableMeta& meta) {
   const auto string_bytes = [](const std::string& s) {
     return static_cast<size_t>(VarintLength(s.size())) + s.size();
   };
-  return kFixedBytes + meta.placement.fragments.size() * kFragmentBytes +
+  return kMetaFixedBytes + meta.placement.fragments.size() * kFragmentBytes +
          string_bytes(meta.comparator) + string_bytes(meta.smallest) + string_bytes(meta.largest) +
          (meta.has_range_deletions() ? kSectionBytes : 0) + kCrcBytes + kFooterTrailerBytes;
 }

@@ -31,10 +31,10 @@ namespace {
 
 constexpr uint64_t kNodeBytes = 64 << 20;
 constexpr uint64_t kSlabBytes = 1 << 20;
-constexpr size_t kShards = 2;
+constexpr size_t kNodeShards = 2;
 constexpr uint64_t kWrites = 60;
 
-struct Case {
+struct NodeCase {
   const char* name;
   const char* redundancy;
   size_t shard;
@@ -126,27 +126,28 @@ TEST_F(NodeCrash, ReachesEveryPoint) {
   }
 }
 
-class NodeCrashTest : public NodeCrash, public testing::WithParamInterface<Case> {};
+class NodeCrashTest : public NodeCrash, public testing::WithParamInterface<NodeCase> {};
 
 TEST_P(NodeCrashTest, AtEachPoint) {
   redundancy_ = GetParam().redundancy;
-  RunWithEachCrash(points_, GetParam().shard, kShards, [this](const CrashAt& at) { RunOne(at); });
+  RunWithEachCrash(points_, GetParam().shard, kNodeShards,
+                   [this](const CrashAt& at) { RunOne(at); });
 }
 
-std::vector<Case> AllCases() {
-  std::vector<Case> cases;
-  for (size_t shard = 0; shard < kShards; ++shard) {
+std::vector<NodeCase> AllNodeCases() {
+  std::vector<NodeCase> cases;
+  for (size_t shard = 0; shard < kNodeShards; ++shard) {
     cases.push_back({"Rep2", "rep(2)", shard});
     cases.push_back({"Rs21", "rs(2,1)", shard});
   }
   return cases;
 }
 
-std::string NameOf(const testing::TestParamInfo<Case>& tested) {
+std::string NameOfNodeCase(const testing::TestParamInfo<NodeCase>& tested) {
   return std::string(tested.param.name) + "Part" + std::to_string(tested.param.shard);
 }
 
-INSTANTIATE_TEST_SUITE_P(Nodes, NodeCrashTest, testing::ValuesIn(AllCases()), NameOf);
+INSTANTIATE_TEST_SUITE_P(Nodes, NodeCrashTest, testing::ValuesIn(AllNodeCases()), NameOfNodeCase);
 
 /// The process that is the node.
 TEST(CrashNodeChild, Run) {

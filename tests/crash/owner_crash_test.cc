@@ -36,10 +36,10 @@ namespace nacre {
 namespace {
 
 constexpr size_t kNodes = 4;
-constexpr size_t kShards = 2;
+constexpr size_t kOwnerShards = 2;
 constexpr uint64_t kMadeBefore = 30;  ///< Writes, before an owner drains or takes over.
 
-struct Case {
+struct OwnerCase {
   CrashPlan::Course course;
   const char* redundancy;
   bool lose_node;  ///< Also one of the nodes.
@@ -277,24 +277,24 @@ TEST(CrashPointsTest, HaveDifferentNames) {
   EXPECT_GT(names.size(), 50u);
 }
 
-class OwnerCrashTest : public OwnerCrash, public testing::WithParamInterface<Case> {};
+class OwnerCrashTest : public OwnerCrash, public testing::WithParamInterface<OwnerCase> {};
 
 TEST_P(OwnerCrashTest, AtEachPoint) {
   Use(GetParam().course, GetParam().redundancy);
   lose_node_ = GetParam().lose_node;
   const bool of_copies = GetParam().course == CrashPlan::Course::kCheckpoint;
   RunWithEachCrash(
-      points_, GetParam().shard, kShards, [this](const CrashAt& at) { RunOne(at); },
+      points_, GetParam().shard, kOwnerShards, [this](const CrashAt& at) { RunOne(at); },
       [of_copies](const std::string& point) {
         // The other points are met by the other courses.
         return !of_copies || point.starts_with("checkpoint.") || point.starts_with("restore.");
       });
 }
 
-std::vector<Case> AllCases() {
-  std::vector<Case> cases;
+std::vector<OwnerCase> AllOwnerCases() {
+  std::vector<OwnerCase> cases;
   using Course = CrashPlan::Course;
-  for (size_t shard = 0; shard < kShards; ++shard) {
+  for (size_t shard = 0; shard < kOwnerShards; ++shard) {
     for (const Course course : {Course::kLife, Course::kDrain, Course::kTakeOver}) {
       cases.push_back({course, "rep(2)", false, shard});
       cases.push_back({course, "rs(2,1)", false, shard});
@@ -305,8 +305,8 @@ std::vector<Case> AllCases() {
   return cases;
 }
 
-std::string NameOf(const testing::TestParamInfo<Case>& tested) {
-  const Case& c = tested.param;
+std::string NameOfOwnerCase(const testing::TestParamInfo<OwnerCase>& tested) {
+  const OwnerCase& c = tested.param;
   std::string name = c.course == CrashPlan::Course::kLife       ? "Life"
                      : c.course == CrashPlan::Course::kDrain    ? "Drain"
                      : c.course == CrashPlan::Course::kTakeOver ? "TakeOver"
@@ -316,7 +316,8 @@ std::string NameOf(const testing::TestParamInfo<Case>& tested) {
   return name + "Part" + std::to_string(c.shard);
 }
 
-INSTANTIATE_TEST_SUITE_P(Owners, OwnerCrashTest, testing::ValuesIn(AllCases()), NameOf);
+INSTANTIATE_TEST_SUITE_P(Owners, OwnerCrashTest, testing::ValuesIn(AllOwnerCases()),
+                         NameOfOwnerCase);
 
 }  // namespace
 }  // namespace nacre

@@ -22,14 +22,14 @@ namespace {
 using std::chrono::microseconds;
 using RepairState = pool::RepairProgress::State;
 
-constexpr uint64_t kMiB = 1 << 20;
+constexpr uint64_t kMebibyte = 1 << 20;
 constexpr uint64_t kSecond = 1'000'000'000;
 
-NodeReport Node(const std::string& address, uint64_t leased) {
+NodeReport ReportOf(const std::string& address, uint64_t leased) {
   NodeReport node;
   node.address = address;
   node.stats.instance_id = std::hash<std::string>()(address);
-  node.stats.slab_bytes = kMiB;
+  node.stats.slab_bytes = kMebibyte;
   node.stats.slabs_total = 1000;
   node.stats.slabs_leased = leased;
   node.stats.connections = 17;
@@ -46,18 +46,18 @@ pool::KnownDatabase Database(const std::string& name) {
   database.name = name;
   database.database_id = 7;
   database.open = true;
-  database.leased_bytes = 900 * kMiB;
+  database.leased_bytes = 900 * kMebibyte;
   database.reported = true;
   database.report.redundancy = "rs(4,2)";
   database.report.space = {
-      {"user-bytes", 400 * kMiB}, {"stored-bytes", 600 * kMiB}, {"lost-bytes", 0}};
+      {"user-bytes", 400 * kMebibyte}, {"stored-bytes", 600 * kMebibyte}, {"lost-bytes", 0}};
   return database;
 }
 
 /// Three nodes, of which the last is down, and a database.
 PoolSample Sample() {
-  std::vector<NodeReport> nodes = {Node("tcp:10.0.0.1:7000", 400), Node("tcp:10.0.0.2:7000", 250),
-                                   NodeReport()};
+  std::vector<NodeReport> nodes = {ReportOf("tcp:10.0.0.1:7000", 400),
+                                   ReportOf("tcp:10.0.0.2:7000", 250), NodeReport()};
   nodes[2].address = "tcp:10.0.0.3:7000";
   nodes[2].status = Status::Unavailable("tcp:10.0.0.3:7000: the peer did not answer in time");
   PoolSample sample;
@@ -65,12 +65,12 @@ PoolSample Sample() {
   sample.pool.databases = {Database("orders")};
   sample.rates.resize(3);
   sample.rates[0] = NodeRates{.seconds = 1,
-                              .bytes_read = 12.0 * kMiB,
-                              .bytes_written = 34.0 * kMiB,
+                              .bytes_read = 12.0 * kMebibyte,
+                              .bytes_written = 34.0 * kMebibyte,
                               .requests = 56,
                               .jobs = 1.5,
                               .job_cores = 0.75};
-  sample.rates[1] = NodeRates{.seconds = 1, .bytes_read = 100.0 * kMiB, .requests = 4};
+  sample.rates[1] = NodeRates{.seconds = 1, .bytes_read = 100.0 * kMebibyte, .requests = 4};
   sample.rounds = 2;
   return sample;
 }
@@ -168,17 +168,17 @@ TEST(TopViewTest, RepairHasABarAndTheTimeThatIsLeft) {
   PoolSample sample = Sample();
   pool::DatabaseReport& report = sample.pool.databases[0].report;
   report.repair = {.state = RepairState::kRunning,
-                   .bytes_done = 25 * kMiB,
-                   .bytes_total = 100 * kMiB,
-                   .bytes_per_second = 5 * kMiB,
+                   .bytes_done = 25 * kMebibyte,
+                   .bytes_total = 100 * kMebibyte,
+                   .bytes_per_second = 5 * kMebibyte,
                    .seconds_left = 75};
-  report.space.back().second = 30 * kMiB;
+  report.space.back().second = 30 * kMebibyte;
   std::string text = Rendered(sample);
   EXPECT_HAS(text, "[##--------]  25 % 1 min 15 s left, 5.0 MiB/s");
   EXPECT_HAS(text, "repair   1 running; 30.0 MiB went with nodes\n");
   report.repair.state = RepairState::kWaiting;
   sample.pool.directions.repair_paused = true;
-  sample.pool.directions.repair_bytes_per_second = 7 * kMiB;
+  sample.pool.directions.repair_bytes_per_second = 7 * kMebibyte;
   text = Rendered(sample);
   EXPECT_HAS(text, "[##--------]  25 % waiting");
   EXPECT_HAS(text, "1 waiting; 30.0 MiB went with nodes; paused by an order; limited to 7.0 MiB/s");
@@ -243,7 +243,7 @@ TEST(TopViewTest, LowTerminalsShowWhatNeedsALook) {
   PoolSample sample = Sample();
   std::vector<NodeReport> nodes;
   nodes.reserve(100);
-  for (int i = 0; i < 100; ++i) nodes.push_back(Node("shm:n" + std::to_string(i), 1));
+  for (int i = 0; i < 100; ++i) nodes.push_back(ReportOf("shm:n" + std::to_string(i), 1));
   nodes[77].status = Status::Unavailable("gone");
   nodes[88].slow = true;
   sample.pool = Summarize(std::move(nodes));

@@ -98,10 +98,10 @@ TEST_F(ManyDatabasesTest, ThoseThatRestTakeFewThreadsAndLittleRoom) {
   for (const std::unique_ptr<DB>& db : databases_) ASSERT_TRUE(IsOk(db->Flush({})));
   EXPECT_TRUE(Eventually([&] { return ThreadsOfThisProcess() <= without + 16 + jobs; }))
       << ThreadsOfThisProcess() << " threads, " << without << " without databases";
-  const auto held = [&] {
+  const auto leased = [&] {
     return SumOverNodes(pool.get(), &pool::NodeStats::slabs_leased) * options.slab_size;
   };
-  EXPECT_TRUE(Eventually([&] { return held() < uint64_t{256} << 20; })) << held();
+  EXPECT_TRUE(Eventually([&] { return leased() < uint64_t{256} << 20; })) << leased();
   CheckAll(100, 100);
   databases_.clear();
 }

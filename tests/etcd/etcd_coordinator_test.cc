@@ -33,8 +33,6 @@ using Lease = Coordinator::Lease;
 using std::chrono::milliseconds;
 using std::chrono::seconds;
 
-/// What a call of a cluster that works never needs.
-Deadline Ample() { return Deadline::After(Clock::System(), seconds(60)); }
 Deadline After(std::chrono::nanoseconds timeout) {
   return Deadline::After(Clock::System(), timeout);
 }

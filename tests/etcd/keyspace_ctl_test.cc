@@ -32,8 +32,6 @@ using std::chrono::seconds;
 
 constexpr int kCtlSeconds = 60;
 
-Deadline Ample() { return Deadline::After(Clock::System(), seconds(60)); }
-
 class CtlTest : public testing::Test {
  protected:
   void SetUp() override {

@@ -24,8 +24,6 @@ namespace {
 using std::chrono::milliseconds;
 using std::chrono::seconds;
 
-Deadline Ample() { return Deadline::After(Clock::System(), seconds(60)); }
-
 void Await(const char* what, const std::function<bool()>& done) {
   const Deadline deadline = Ample();
   while (!done()) {

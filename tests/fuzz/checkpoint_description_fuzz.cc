@@ -16,7 +16,6 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   CheckpointDescription description;
   DecodeCheckpointDescription(bytes, &description).IgnoreError();
   constexpr size_t kBytesAt = 16;
-  constexpr size_t kCrcBytes = 4;
   if (size < kBytesAt + sizeof(uint64_t) + kCrcBytes) return 0;
   EncodeFixed64(bytes.data() + kBytesAt, size);
   EncodeFixed32(bytes.data() + size - kCrcBytes, Crc32c(bytes.data(), size - kCrcBytes));

@@ -28,15 +28,15 @@
 namespace nacre {
 namespace {
 
-constexpr size_t kKeys = 600;
-constexpr size_t kValueBytes = 400;
+constexpr size_t kLeakKeys = 600;
+constexpr size_t kLeakValueBytes = 400;
 /// By then a node that compacts has met more pools than it remembers.
 constexpr size_t kWarmRounds = 20;
 /// Slack for a node that compacts: it keeps the connections of its last jobs' pools, some with more
 /// of them than others. A leak would add one in each round.
 constexpr size_t kPeerSlack = 30;
 
-std::string Key(size_t i) { return "key" + std::to_string(i * 7919 % 10'007); }
+std::string LeakKey(size_t i) { return "key" + std::to_string(i * 7919 % 10'007); }
 
 class LeakTest : public testing::TestWithParam<std::tuple<std::string, CompactionSite>> {
  protected:
@@ -55,9 +55,9 @@ class LeakTest : public testing::TestWithParam<std::tuple<std::string, Compactio
   /// Either the value or Unavailable.
   static void Read(DB* db, size_t i) {
     std::string value;
-    const Status status = db->Get({}, Key(i), &value);
+    const Status status = db->Get({}, LeakKey(i), &value);
     if (status.ok()) {
-      EXPECT_EQ(value, TestValue(i, kValueBytes));
+      EXPECT_EQ(value, TestValue(i, kLeakValueBytes));
     } else {
       EXPECT_TRUE(status.IsUnavailable()) << status.ToString();
     }
@@ -72,21 +72,22 @@ class LeakTest : public testing::TestWithParam<std::tuple<std::string, Compactio
     std::unique_ptr<DB> db;
     // A new one each time: of the last one parts are lost.
     ASSERT_TRUE(IsOk(DB::Open(options, "db" + std::to_string(number), &db)));
-    for (size_t i = 0; i < kKeys; ++i) {
-      ASSERT_TRUE(IsOk(db->Put(NoLog(), Key(i), TestValue(i, kValueBytes))));
+    for (size_t i = 0; i < kLeakKeys; ++i) {
+      ASSERT_TRUE(IsOk(db->Put(NoLog(), LeakKey(i), TestValue(i, kLeakValueBytes))));
     }
     ASSERT_TRUE(IsOk(db->Flush({})));
     std::atomic<bool> stop{false};
     std::vector<std::thread> readers;
     for (size_t t = 0; t < 2; ++t) {
       readers.emplace_back([&, t] {
-        for (size_t i = t; !stop.load(std::memory_order_relaxed); i++) Read(db.get(), i % kKeys);
+        for (size_t i = t; !stop.load(std::memory_order_relaxed); i++)
+          Read(db.get(), i % kLeakKeys);
       });
     }
     const Status compacted = number % 2 == 0 ? db->CompactRange({}, nullptr, nullptr) : Status();
     EXPECT_TRUE(IsOk(compacted));
     nodes_[kVictim].Kill();
-    for (size_t i = 0; i < kKeys; ++i) Read(db.get(), i);
+    for (size_t i = 0; i < kLeakKeys; ++i) Read(db.get(), i);
     stop.store(true);
     for (std::thread& reader : readers) reader.join();
     const Status closed = db->Close();

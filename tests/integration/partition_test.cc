@@ -33,15 +33,15 @@ namespace {
 using std::chrono::milliseconds;
 using std::chrono::steady_clock;
 
-constexpr char kTransportTimeout[] = "?timeout_ms=300";
-constexpr milliseconds kOperationTimeout{1000};
-constexpr std::chrono::seconds kMostPatience{15};
-constexpr size_t kValueBytes = 300;
+constexpr char kPartitionTransportTimeout[] = "?timeout_ms=300";
+constexpr milliseconds kPartitionOperationTimeout{1000};
+constexpr std::chrono::seconds kPartitionPatience{15};
+constexpr size_t kPartitionValueBytes = 300;
 
 constexpr std::array kWays = {DroppedPackets::Way::kBoth, DroppedPackets::Way::kToPort,
                               DroppedPackets::Way::kFromPort};
 
-std::string Key(size_t i) { return "key" + std::to_string(i * 7919 % 100'003); }
+std::string PartitionKey(size_t i) { return "key" + std::to_string(i * 7919 % 100'003); }
 
 bool IsPartition(const Status& status) { return status.IsUnavailable() || status.IsTimedOut(); }
 
@@ -50,14 +50,14 @@ class PartitionTest : public testing::Test {
   /// The pool of nodes that are there in a test that runs in its private network.
   void StartNodes(int count) {
     nodes_ = std::make_unique<MemnodeProcesses>(
-        count,
-        MemnodeProcessOptions{.scheme = "tcp", .size = "128MiB", .parameters = kTransportTimeout});
+        count, MemnodeProcessOptions{
+                   .scheme = "tcp", .size = "128MiB", .parameters = kPartitionTransportTimeout});
     pool_ = OpenPool();
     ASSERT_NE(pool_, nullptr);
   }
   std::shared_ptr<pool::PoolImpl> OpenPool() {
-    return ConnectTestPool(nodes_->pool_uri() + kTransportTimeout,
-                           {.operation_timeout = kOperationTimeout});
+    return ConnectTestPool(nodes_->pool_uri() + kPartitionTransportTimeout,
+                           {.operation_timeout = kPartitionOperationTimeout});
   }
   uint16_t Port(NodeId node) {
     const std::string& address = (*nodes_)[node].address();
@@ -66,7 +66,7 @@ class PartitionTest : public testing::Test {
   Status Timely(const std::function<Status()>& call) {
     const auto start = steady_clock::now();
     Status status = call();
-    EXPECT_LT(steady_clock::now() - start, kMostPatience);
+    EXPECT_LT(steady_clock::now() - start, kPartitionPatience);
     return status;
   }
   /// A read of the node's first bytes.
@@ -82,7 +82,7 @@ class PartitionTest : public testing::Test {
   static testing::AssertionResult InTheEnd(const std::function<Status()>& call) {
     const auto start = steady_clock::now();
     Status status = call();
-    while (!status.ok() && steady_clock::now() - start < kMostPatience) {
+    while (!status.ok() && steady_clock::now() - start < kPartitionPatience) {
       std::this_thread::sleep_for(milliseconds(5));
       status = call();
     }
@@ -124,7 +124,7 @@ TEST_F(PartitionTest, CallersLearnOfItAndReachTheNodeAfterwards) {
     {
       const DroppedPackets dropped(Port(1), way);
       const auto start = steady_clock::now();
-      while (cut_off.load() < 8 && steady_clock::now() - start < kMostPatience) {
+      while (cut_off.load() < 8 && steady_clock::now() - start < kPartitionPatience) {
         // Meanwhile the other node serves.
         EXPECT_TRUE(IsOk(ReadOnce(pool_.get(), 0)));
         EXPECT_TRUE(IsOk(pool_->client()->Ping(0)));
@@ -147,10 +147,11 @@ TEST_F(PartitionTest, ANewPoolDoesWithoutWhomItCannotReach) {
   std::shared_ptr<pool::PoolImpl> pool;
   const auto open = [&] {
     pool::PoolOpenOptions options;
-    options.operation_timeout = kOperationTimeout;
+    options.operation_timeout = kPartitionOperationTimeout;
     options.slab_bytes = 1 << 20;
     pool.reset();
-    return pool::OpenPool(nodes_->pool_uri() + kTransportTimeout, options, Clock::System(), &pool);
+    return pool::OpenPool(nodes_->pool_uri() + kPartitionTransportTimeout, options, Clock::System(),
+                          &pool);
   };
   for (const auto way : kWays) {
     {
@@ -200,21 +201,22 @@ TEST_F(PartitionTest, ADatabaseWithCopiesGoesOn) {
   ASSERT_NO_FATAL_FAILURE(StartNodes(3));
   Options options = SmallTableOptions(pool_);
   options.redundancy = "rep(2)";
-  options.operation_timeout = kOperationTimeout;
+  options.operation_timeout = kPartitionOperationTimeout;
   std::unique_ptr<DB> db;
   ASSERT_TRUE(IsOk(DB::Open(options, "db", &db)));
   const size_t keys = Scaled(6000);
   const auto fill = [&](size_t begin, size_t end) {
     for (size_t i = begin; i < end; ++i) {
-      ASSERT_TRUE(IsOk(Timely([&] { return db->Put(NoLog(), Key(i), TestValue(i, kValueBytes)); })))
-          << i;
+      ASSERT_TRUE(IsOk(Timely([&] {
+        return db->Put(NoLog(), PartitionKey(i), TestValue(i, kPartitionValueBytes));
+      }))) << i;
     }
   };
   const auto expect_all = [&](size_t end) {
     std::string value;
     for (size_t i = 0; i < end; ++i) {
-      ASSERT_TRUE(IsOk(Timely([&] { return db->Get({}, Key(i), &value); }))) << i;
-      ASSERT_EQ(value, TestValue(i, kValueBytes));
+      ASSERT_TRUE(IsOk(Timely([&] { return db->Get({}, PartitionKey(i), &value); }))) << i;
+      ASSERT_EQ(value, TestValue(i, kPartitionValueBytes));
     }
   };
   ASSERT_NO_FATAL_FAILURE(fill(0, keys));
@@ -257,12 +259,12 @@ TEST_F(PartitionTest, ADatabaseWithoutCopiesSaysWhatItCannotReach) {
   NACRE_IN_PRIVATE_NETWORK();
   ASSERT_NO_FATAL_FAILURE(StartNodes(2));
   Options options = SmallTableOptions(pool_);
-  options.operation_timeout = kOperationTimeout;
+  options.operation_timeout = kPartitionOperationTimeout;
   std::unique_ptr<DB> db;
   ASSERT_TRUE(IsOk(DB::Open(options, "db", &db)));
   const size_t keys = Scaled(6000);
   for (size_t i = 0; i < keys; ++i) {
-    ASSERT_TRUE(IsOk(db->Put(NoLog(), Key(i), TestValue(i, kValueBytes))));
+    ASSERT_TRUE(IsOk(db->Put(NoLog(), PartitionKey(i), TestValue(i, kPartitionValueBytes))));
   }
   ASSERT_TRUE(IsOk(db->Flush({})));
   std::string value;
@@ -270,11 +272,11 @@ TEST_F(PartitionTest, ADatabaseWithoutCopiesSaysWhatItCannotReach) {
     const DroppedPackets dropped(Port(1), DroppedPackets::Way::kBoth);
     size_t found = 0;
     for (size_t i = 0; i < keys; ++i) {
-      const Status status = Timely([&] { return db->Get({}, Key(i), &value); });
+      const Status status = Timely([&] { return db->Get({}, PartitionKey(i), &value); });
       ASSERT_TRUE(status.ok() || IsPartition(status)) << status.ToString();
       if (!status.ok()) continue;
       ++found;
-      ASSERT_EQ(value, TestValue(i, kValueBytes));
+      ASSERT_EQ(value, TestValue(i, kPartitionValueBytes));
     }
     EXPECT_GT(found, 0u);
     EXPECT_LT(found, keys);
@@ -285,8 +287,8 @@ TEST_F(PartitionTest, ADatabaseWithoutCopiesSaysWhatItCannotReach) {
   ASSERT_TRUE(Eventually([&] { return pool_->client()->alive(1); }));
   for (size_t i = 0; i < keys; ++i) {
     // Its connections are made anew with some back-off.
-    ASSERT_TRUE(Eventually([&] { return db->Get({}, Key(i), &value).ok(); })) << i;
-    ASSERT_EQ(value, TestValue(i, kValueBytes));
+    ASSERT_TRUE(Eventually([&] { return db->Get({}, PartitionKey(i), &value).ok(); })) << i;
+    ASSERT_EQ(value, TestValue(i, kPartitionValueBytes));
   }
   EXPECT_TRUE(IsOk(db->Close()));
 }

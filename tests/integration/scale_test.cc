@@ -29,10 +29,10 @@
 namespace nacre {
 namespace {
 
-constexpr size_t kValueBytes = 300;
+constexpr size_t kScaleValueBytes = 300;
 constexpr size_t kKeysAtOnce = 32;
 
-std::string Key(size_t i) { return "key" + std::to_string(i * 7919 % 1'000'003); }
+std::string ScaleKey(size_t i) { return "key" + std::to_string(i * 7919 % 1'000'003); }
 
 class ScaleTest : public testing::TestWithParam<std::string> {
  protected:
@@ -85,13 +85,13 @@ INSTANTIATE_TEST_SUITE_P(Schemes, ScaleTest, testing::ValuesIn(ProcessSchemes())
 /// after they are in tables.
 void PutAndFind(DB* db, size_t begin, size_t keys, Random* random) {
   for (size_t i = begin; i < begin + keys; ++i) {
-    ASSERT_TRUE(IsOk(db->Put(NoLog(), Key(i), TestValue(i, kValueBytes))));
+    ASSERT_TRUE(IsOk(db->Put(NoLog(), ScaleKey(i), TestValue(i, kScaleValueBytes))));
   }
   std::string value;
   for (size_t round = 0; round < keys; ++round) {
     const size_t i = begin + random->Uniform(keys);
-    ASSERT_TRUE(IsOk(db->Get({}, Key(i), &value)));
-    ASSERT_EQ(value, TestValue(i, kValueBytes));
+    ASSERT_TRUE(IsOk(db->Get({}, ScaleKey(i), &value)));
+    ASSERT_EQ(value, TestValue(i, kScaleValueBytes));
   }
   std::vector<std::string> values;
   for (size_t round = 0; round * kKeysAtOnce < keys; ++round) {
@@ -99,14 +99,14 @@ void PutAndFind(DB* db, size_t begin, size_t keys, Random* random) {
     std::vector<std::string> names;
     for (size_t k = 0; k < kKeysAtOnce; ++k) {
       numbers.push_back(begin + random->Uniform(keys));
-      names.push_back(Key(numbers.back()));
+      names.push_back(ScaleKey(numbers.back()));
     }
     names.back() += "absent";
     const std::vector<Status> statuses =
         db->MultiGet({}, std::vector<Slice>(names.begin(), names.end()), &values);
     for (size_t k = 0; k + 1 < kKeysAtOnce; ++k) {
       ASSERT_TRUE(IsOk(statuses[k]));
-      ASSERT_EQ(values[k], TestValue(numbers[k], kValueBytes));
+      ASSERT_EQ(values[k], TestValue(numbers[k], kScaleValueBytes));
     }
     ASSERT_TRUE(statuses.back().IsNotFound()) << statuses.back().ToString();
   }
@@ -122,7 +122,7 @@ size_t CountFound(DB* db, size_t keys) {
   std::string value;
   size_t right = 0;
   for (size_t i = 0; i < keys; ++i) {
-    right += db->Get({}, Key(i), &value).ok() && value == TestValue(i, kValueBytes);
+    right += db->Get({}, ScaleKey(i), &value).ok() && value == TestValue(i, kScaleValueBytes);
   }
   return right;
 }
@@ -150,8 +150,8 @@ TEST_P(ScaleTest, SixtyFourThreadsAndOneNode) {
         std::string value;
         for (size_t round = 0; round < keys; ++round) {
           const size_t i = random.Uniform(kThreads * keys);
-          ASSERT_TRUE(IsOk(db->Get({}, Key(i), &value)));
-          ASSERT_EQ(value, TestValue(i, kValueBytes));
+          ASSERT_TRUE(IsOk(db->Get({}, ScaleKey(i), &value)));
+          ASSERT_EQ(value, TestValue(i, kScaleValueBytes));
         }
       });
     }
@@ -167,7 +167,7 @@ TEST_P(ScaleTest, SixtyFourThreadsAndOneNode) {
 
 TEST_P(ScaleTest, OneClientAndSixteenNodes) {
   constexpr int kNodes = 16;
-  const size_t keys = std::max<size_t>(Scaled(24'000), 2400);  // Tables for each node.
+  const size_t keys = std::max<size_t>(Scaled(12'000), 2400);  // Tables for each node.
   const uint64_t seed = TestSeed(1601);
   ASSERT_NO_FATAL_FAILURE(Start(kNodes, "64MiB"));
   UseTwice([&](DB* db) {

@@ -27,7 +27,7 @@
 namespace nacre {
 namespace {
 
-constexpr int kNodes = 6;
+constexpr int kSlowNodes = 6;
 
 /// Hears which nodes become slow, and which no longer are.
 class PaceListener : public EventListener {
@@ -53,7 +53,7 @@ class PaceListener : public EventListener {
 class SlowNodeTest : public testing::TestWithParam<const char*> {
  protected:
   void SetUp() override {
-    nodes_ = std::make_unique<MemnodeProcesses>(kNodes, MemnodeProcessOptions{.scheme = "tcp"});
+    nodes_ = std::make_unique<MemnodeProcesses>(kSlowNodes, MemnodeProcessOptions{.scheme = "tcp"});
     ASSERT_NO_FATAL_FAILURE(Open());
   }
   void TearDown() override {
@@ -118,7 +118,7 @@ class SlowNodeTest : public testing::TestWithParam<const char*> {
   }
 
   bool AllPrompt() {
-    for (NodeId node = 0; node < kNodes; ++node) {
+    for (NodeId node = 0; node < kSlowNodes; ++node) {
       if ((*nodes_)[node].running() && !pool_->client()->prompt(node)) return false;
     }
     return true;
@@ -140,7 +140,7 @@ INSTANTIATE_TEST_SUITE_P(Redundancies, SlowNodeTest, testing::Values("rep(3)", "
 
 TEST_P(SlowNodeTest, OneAfterTheOther) {
   ASSERT_NO_FATAL_FAILURE(Use());
-  for (size_t i = 0; i < kNodes; ++i) {
+  for (size_t i = 0; i < kSlowNodes; ++i) {
     (*nodes_)[i].Pause();
     ASSERT_NO_FATAL_FAILURE(Use()) << i;
     (*nodes_)[i].Resume();
@@ -201,11 +201,11 @@ TEST_P(SlowNodeTest, IsReported) {
 
 TEST_P(SlowNodeTest, AllOfThem) {
   ASSERT_NO_FATAL_FAILURE(Write(300));
-  for (size_t i = 0; i < kNodes; ++i) (*nodes_)[i].Pause();
+  for (size_t i = 0; i < kSlowNodes; ++i) (*nodes_)[i].Pause();
   std::thread later([&] {
     // Longer than any patience.
     std::this_thread::sleep_for(std::chrono::milliseconds(500));
-    for (size_t i = 0; i < kNodes; ++i) (*nodes_)[i].Resume();
+    for (size_t i = 0; i < kSlowNodes; ++i) (*nodes_)[i].Resume();
   });
   // The owner's lease has not run out.
   Write(1);

@@ -22,19 +22,21 @@ namespace {
 
 using std::chrono::milliseconds;
 
-constexpr int kNodes = 4;
-constexpr milliseconds kOperationTimeout{250};
+constexpr int kStoppedNodes = 4;
+constexpr milliseconds kStoppedOperationTimeout{250};
 constexpr milliseconds kStop{1200};
 constexpr milliseconds kBetween{300};
 constexpr milliseconds kPause{20};
 constexpr size_t kKeysPerRound = 400;
-constexpr size_t kValueBytes = 600;
+constexpr size_t kStoppedValueBytes = 600;
 
-std::string Key(size_t i, size_t round) {
+std::string RoundKey(size_t i, size_t round) {
   return "key" + std::to_string(100'000 + i) + "-" + std::to_string(10'000 + round);
 }
 
-std::string Value(size_t i, size_t round) { return TestValue(i * 10'000 + round, kValueBytes); }
+std::string Value(size_t i, size_t round) {
+  return TestValue(i * 10'000 + round, kStoppedValueBytes);
+}
 
 /// Tables of at least 64 KiB are coded: a part that a job writes anew holds other bytes than the
 /// one before it.
@@ -52,7 +54,7 @@ Options SmallCodedTables(const std::string& pool_uri) {
   options.compaction = CompactionSite::kAuto;
   options.chunk_size = 4 << 10;
   options.slab_size = 1 << 20;
-  options.operation_timeout = kOperationTimeout;
+  options.operation_timeout = kStoppedOperationTimeout;
   return options;
 }
 
@@ -73,7 +75,7 @@ class Writer {
   void Run() {
     for (size_t round = 0; !stopping_.load(); ++round) {
       for (size_t i = 0; i < kKeysPerRound; ++i) {
-        while (!db_->Put({}, Key(i, round), Value(i, round)).ok()) {
+        while (!db_->Put({}, RoundKey(i, round), Value(i, round)).ok()) {
           std::this_thread::sleep_for(milliseconds(1));
         }
       }
@@ -89,24 +91,24 @@ class Writer {
 };
 
 TEST(StoppedNodeTest, WritesOverNothingWhenItGoesOn) {
-  MemnodeProcesses nodes(kNodes, MemnodeProcessOptions{.scheme = "tcp", .size = "64MiB"});
+  MemnodeProcesses nodes(kStoppedNodes, MemnodeProcessOptions{.scheme = "tcp", .size = "64MiB"});
   std::unique_ptr<DB> db;
   ASSERT_TRUE(IsOk(DB::Open(SmallCodedTables(nodes.pool_uri()), "db", &db)));
   size_t rounds = 0;
   {
     Writer writer(db.get());
-    for (int node = 0; node < kNodes; ++node) {
+    for (int node = 0; node < kStoppedNodes; ++node) {
       std::this_thread::sleep_for(kBetween);
       nodes[node].Pause();
       std::this_thread::sleep_for(kStop);
-      if (node + 1 < kNodes) nodes[node].Resume();
+      if (node + 1 < kStoppedNodes) nodes[node].Resume();
     }
     writer.Stop();
     rounds = writer.rounds();
   }
   // What is there when the last one goes on is not written again, so damage would stay.
   ASSERT_TRUE(Eventually([&] { return db->WaitForCompact().ok(); }));
-  nodes[kNodes - 1].Resume();
+  nodes[kStoppedNodes - 1].Resume();
   std::this_thread::sleep_for(kStop);
   EXPECT_GT(rounds, 1u);
   ASSERT_TRUE(IsOk(db->VerifyChecksum()));
@@ -116,8 +118,8 @@ TEST(StoppedNodeTest, WritesOverNothingWhenItGoesOn) {
   for (size_t round = 0; round < rounds; ++round) {
     for (size_t i = 0; i < kKeysPerRound; ++i) {
       std::string value;
-      ASSERT_TRUE(IsOk(db->Get({}, Key(i, round), &value))) << Key(i, round);
-      ASSERT_EQ(value, Value(i, round)) << Key(i, round);
+      ASSERT_TRUE(IsOk(db->Get({}, RoundKey(i, round), &value))) << RoundKey(i, round);
+      ASSERT_EQ(value, Value(i, round)) << RoundKey(i, round);
     }
   }
   ASSERT_TRUE(IsOk(db->Close()));

@@ -18,7 +18,7 @@ namespace {
 
 constexpr char kSecret[] = "the secret of this pool";
 constexpr char kSecretVariable[] = "NACRE_SECRET=the secret of this pool";
-constexpr size_t kKeys = 5'000;
+constexpr size_t kTlsKeys = 5'000;
 
 class TlsTest : public testing::TestWithParam<std::string> {};
 
@@ -39,13 +39,13 @@ TEST_P(TlsTest, APoolThatEncrypts) {
   std::unique_ptr<DB> db;
   ASSERT_TRUE(IsOk(DB::Open(SmallTableOptions(pool), "db", &db)));
   // Half of them by the log, and with compactions by the nodes, which so are one another's clients.
-  for (size_t i = 0; i < kKeys; ++i) {
+  for (size_t i = 0; i < kTlsKeys; ++i) {
     const WriteOptions options = i % 2 == 0 ? NoLog() : WriteOptions();
     ASSERT_TRUE(IsOk(db->Put(options, "key" + std::to_string(i), TestValue(i, 300))));
   }
   ASSERT_TRUE(IsOk(db->CompactRange({}, nullptr, nullptr)));
   std::string value;
-  for (size_t i = 0; i < kKeys; ++i) {
+  for (size_t i = 0; i < kTlsKeys; ++i) {
     ASSERT_TRUE(IsOk(db->Get({}, "key" + std::to_string(i), &value)));
     ASSERT_EQ(value, TestValue(i, 300));
   }

@@ -17,13 +17,13 @@
 namespace nacre::pool {
 namespace {
 
-constexpr char kA[] = "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa";
-constexpr char kB[] = "bbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbb";
+constexpr char kSecretA[] = "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa";
+constexpr char kSecretB[] = "bbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbb";
 
 class SecretWatchTest : public ::testing::Test {
  protected:
   SecretWatchTest() {
-    Write("admin " + std::string(kA) + " a\n");
+    Write("admin " + std::string(kSecretA) + " a\n");
     SecretSource source{.path = path_};
     EXPECT_TRUE(IsOk(ReadSecretFile(path_, nullptr, &source.file)));
     EXPECT_TRUE(IsOk(rdma::SecretRing::Create(source.file.Terms(), &ring_)));
@@ -52,7 +52,7 @@ class SecretWatchTest : public ::testing::Test {
 
 TEST_F(SecretWatchTest, AChangeIsTakenWhenItHasSettled) {
   const auto before = ring_->own();
-  Write("admin " + std::string(kA) + " a\nread " + kB + " b\nquota x 1MiB\n");
+  Write("admin " + std::string(kSecretA) + " a\nread " + kSecretB + " b\nquota x 1MiB\n");
   watch_->Look();
   EXPECT_EQ(ring_->size(), 1u) << "it may not be whole yet";
   watch_->Look();
@@ -61,9 +61,9 @@ TEST_F(SecretWatchTest, AChangeIsTakenWhenItHasSettled) {
   EXPECT_EQ(ring_->own(), before);
 
   // One that is written piece by piece, with a look at each, counts as a whole.
-  Write("read " + std::string(kB) + " b\n");
+  Write("read " + std::string(kSecretB) + " b\n");
   watch_->Look();
-  Write("read " + std::string(kB) + " b\nadmin " + kA + " a\n");
+  Write("read " + std::string(kSecretB) + " b\nadmin " + kSecretA + " a\n");
   watch_->Look();
   EXPECT_FALSE(before->revoked());
   watch_->Look();
@@ -73,15 +73,15 @@ TEST_F(SecretWatchTest, AChangeIsTakenWhenItHasSettled) {
 
 TEST_F(SecretWatchTest, AnOrderIsFollowedAtOnce) {
   const auto before = ring_->own();
-  Write("admin " + std::string(kB) + " b\n");
+  Write("admin " + std::string(kSecretB) + " b\n");
   watch_->Reload();
   EXPECT_TRUE(before->revoked());
-  EXPECT_EQ(ring_->own()->secret(), kB);
+  EXPECT_EQ(ring_->own()->secret(), kSecretB);
 }
 
 TEST_F(SecretWatchTest, WhatMakesNoSenseOrIsMissingChangesNothing) {
   const auto before = ring_->own();
-  Write("admin " + std::string(kB) + " b\nread oops\n");
+  Write("admin " + std::string(kSecretB) + " b\nread oops\n");
   watch_->Reload();
   watch_->Look();
   watch_->Look();
@@ -92,10 +92,10 @@ TEST_F(SecretWatchTest, WhatMakesNoSenseOrIsMissingChangesNothing) {
   watch_->Reload();
   EXPECT_EQ(ring_->own(), before);
   EXPECT_FALSE(before->revoked());
-  Write("admin " + std::string(kB) + " b\n");
+  Write("admin " + std::string(kSecretB) + " b\n");
   watch_->Look();
   watch_->Look();
-  EXPECT_EQ(ring_->own()->secret(), kB) << "it is back";
+  EXPECT_EQ(ring_->own()->secret(), kSecretB) << "it is back";
 }
 
 }  // namespace

@@ -12,13 +12,15 @@ namespace nacre::rdma {
 
 namespace {
 
-constexpr size_t kBytes = 64 << 10;
+constexpr size_t kGrantBytes = 64 << 10;
 constexpr size_t kStart = 8192;
 constexpr size_t kSize = 12288;
 
 class GrantContractTest : public ContractTest {
  protected:
-  GrantContractTest() { region_ = peer_->Allocate(kBytes, Access::kRemoteReadOnly, &region_key_); }
+  GrantContractTest() {
+    region_ = peer_->Allocate(kGrantBytes, Access::kRemoteReadOnly, &region_key_);
+  }
 
   static RemoteBuffer At(const RemoteKey& key, int64_t offset) {
     return {key.address + static_cast<uint64_t>(offset), key.key};
@@ -103,7 +105,7 @@ TEST_P(GrantContractTest, BeyondItsPartAGrantIsWorthNothing) {
 }
 
 TEST_P(GrantContractTest, AGrantToReadIsNoneToWrite) {
-  const int region = peer_->Allocate(kBytes, Access::kRemoteAll, &region_key_);
+  const int region = peer_->Allocate(kGrantBytes, Access::kRemoteAll, &region_key_);
   region_ = region;
   const RemoteKey key = Granted(kStart, kSize, Access::kRemoteReadOnly);
   QueuePair* pair = Connect();

@@ -18,18 +18,18 @@
 namespace nacre::rdma {
 namespace {
 
-constexpr size_t kBytes = 64 << 10;
+constexpr size_t kMixedBytes = 64 << 10;
 
 class MixedDeviceTest : public testing::Test {
  protected:
   MixedDeviceTest() {
     EXPECT_TRUE(IsOk(OpenMixedDevice({"shm", "tcp"}, {}, Clock::System(), &device_)));
     EXPECT_TRUE(IsOk(device_->CreateCompletionQueue(256, &queue_)));
-    EXPECT_TRUE(IsOk(device_->AllocateRegion(kBytes, Access::kLocalOnly, &region_)));
+    EXPECT_TRUE(IsOk(device_->AllocateRegion(kMixedBytes, Access::kLocalOnly, &region_)));
     for (const char* scheme : {"shm", "tcp"}) {
       peers_.push_back(std::make_unique<Endpoint>(DeviceSpec{.scheme = scheme}));
       Endpoint* peer = peers_.back().get();
-      peer->Allocate(kBytes);
+      peer->Allocate(kMixedBytes);
       EXPECT_TRUE(IsOk(peer->Listen(AnyAddress(scheme))));
       Status accepted;
       std::thread accepting([&] { accepted = peer->Accept(""); });

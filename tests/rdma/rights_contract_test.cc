@@ -21,7 +21,7 @@ namespace {
 constexpr char kOwner[] = "the secret of an owner of databases";
 constexpr char kFollower[] = "the secret of a follower of databases";
 constexpr char kStranger[] = "the secret of a stranger";
-constexpr size_t kBytes = 2 << 20;
+constexpr size_t kRightsBytes = 2 << 20;
 
 /// All that listen at the far side, but for simulations, which model what becomes of a handshake,
 /// and not the handshake.
@@ -38,7 +38,7 @@ class RightsContractTest : public testing::TestWithParam<Setup> {
 
   RightsContractTest()
       : far_(GetParam().child ? MakeChildPeer(Listening()) : MakeLocalPeer(Listening())) {
-    region_ = far_->Allocate(kBytes, Access::kRemoteAll, &key_);
+    region_ = far_->Allocate(kRightsBytes, Access::kRemoteAll, &key_);
   }
 
   static DeviceSpec Listening() {
@@ -96,7 +96,7 @@ class RightsContractTest : public testing::TestWithParam<Setup> {
   }
   /// One that does not fit a frame of tcp, and that shm marks several times.
   static Status PostLongWrite(QueuePair* pair, const Endpoint& near, RemoteBuffer to) {
-    return pair->PostWrite(1, near.Buffer(0, 0, kBytes), to, kSignaled);
+    return pair->PostWrite(1, near.Buffer(0, 0, kRightsBytes), to, kSignaled);
   }
 
   const std::unique_ptr<Peer> far_;
@@ -132,7 +132,7 @@ TEST_P(RightsContractTest, AnotherSecretIsRefusedAndTheNextOneServed) {
 
 TEST_P(RightsContractTest, AReaderReads) {
   Endpoint near(Knowing(kFollower));
-  near.Allocate(kBytes);
+  near.Allocate(kRightsBytes);
   far_->Store(region_, 4096, "what is there");
   ASSERT_TRUE(IsOk(Connect(&near)));
   QueuePair* const pair = near.queue_pairs.back().get();
@@ -145,10 +145,10 @@ TEST_P(RightsContractTest, AReaderChangesNothingByAKeyThatLetsOthersWrite) {
   RemoteKey granted;
   far_->Grant(region_, 1 << 20, 4096, Access::kRemoteAll, &granted);
   Endpoint reader(Knowing(kFollower));
-  reader.Allocate(kBytes);
-  std::memset(reader.Data(0), 'x', kBytes);
+  reader.Allocate(kRightsBytes);
+  std::memset(reader.Data(0), 'x', kRightsBytes);
   Endpoint writer(Knowing(kOwner));
-  writer.Allocate(kBytes);
+  writer.Allocate(kRightsBytes);
   for (const Post& change : Changes()) {
     EXPECT_EQ(Try(&reader, Far(64), change), CompletionCode::kRemoteAccessError);
     EXPECT_EQ(Try(&reader, {granted.address, granted.key}, change),
@@ -161,7 +161,7 @@ TEST_P(RightsContractTest, AReaderChangesNothingByAKeyThatLetsOthersWrite) {
                   return PostLongWrite(pair, reader, to);
                 }),
             CompletionCode::kRemoteAccessError);
-  EXPECT_TRUE(far_->Load(region_, 0, kBytes) == std::string(kBytes, '\0'));
+  EXPECT_TRUE(far_->Load(region_, 0, kRightsBytes) == std::string(kRightsBytes, '\0'));
 
   // It is the secret that makes the difference: the same requests of a writer pass.
   std::memset(writer.Data(0), 'w', 8);

@@ -74,9 +74,9 @@ class Impostor {
 };
 
 TEST_F(ShmSecurityTest, NoProofNoDescriptor) {
-  constexpr char kSecret[] = "of this pool";
-  Endpoint near({.secret = kSecret});
-  Endpoint far({.secret = kSecret});
+  constexpr char kShmSecret[] = "of this pool";
+  Endpoint near({.secret = kShmSecret});
+  Endpoint far({.secret = kShmSecret});
   far.Allocate(4096);
   ASSERT_TRUE(far.Listen(SocketPath()).ok());
   std::thread accepting([&] { EXPECT_TRUE(far.Accept("").ok()); });
@@ -90,9 +90,9 @@ TEST_F(ShmSecurityTest, NoProofNoDescriptor) {
     Challenge challenge;
     wrong.SayHello(&challenge);
     const Handshake said = Said(*wrong.hello(), challenge);
-    EXPECT_TRUE(CheckProof(challenge.proof, kSecret, Role::kListener, said).ok());
+    EXPECT_TRUE(CheckProof(challenge.proof, kShmSecret, Role::kListener, said).ok());
     overheard_hello = *wrong.hello();
-    ASSERT_TRUE(Prove(kSecret, Role::kConnector, said, &overheard.proof).ok());
+    ASSERT_TRUE(Prove(kShmSecret, Role::kConnector, said, &overheard.proof).ok());
     Introduction introduction;
     ASSERT_TRUE(Prove("not it", Role::kConnector, said, &introduction.proof).ok());
     wrong.Introduce(introduction);
@@ -129,7 +129,7 @@ TEST_F(ShmSecurityTest, NoProofNoDescriptor) {
     Challenge challenge;
     unknown.SayHello(&challenge);
     const Handshake said = Said(*unknown.hello(), challenge);
-    for (const char* const secret : {kSecret, "of another pool", ""}) {
+    for (const char* const secret : {kShmSecret, "of another pool", ""}) {
       EXPECT_FALSE(CheckProof(challenge.proof, secret, Role::kListener, said).ok());
     }
     Introduction introduction;
@@ -179,7 +179,7 @@ TEST_F(ShmSecurityTest, NoProofNoDescriptor) {
     odd.SayHello(&challenge);
     Introduction introduction;
     const Handshake said = Said(*odd.hello(), challenge);
-    ASSERT_TRUE(Prove(kSecret, Role::kConnector, said, &introduction.proof).ok());
+    ASSERT_TRUE(Prove(kShmSecret, Role::kConnector, said, &introduction.proof).ok());
     if (with_fds) introduction.regions = ~uint32_t{0};
     if (with_fds) odd.Introduce(introduction);
     if (!with_fds) odd.Send(&introduction, sizeof(introduction));

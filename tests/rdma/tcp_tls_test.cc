@@ -25,7 +25,7 @@ namespace {
 
 using std::chrono::milliseconds;
 
-constexpr char kAnyAddress[] = "tcp:127.0.0.1:0";
+constexpr char kAnyTlsAddress[] = "tcp:127.0.0.1:0";
 constexpr char kMessage[] = "a message that nobody else is to read";
 constexpr QueueDepths kControl{.send = 16, .receive = 16, .control = true};
 /// What either side says before TLS begins.
@@ -51,7 +51,7 @@ class Wire {
       std::string target, Change change = [](size_t, size_t, std::string*) {})
       : target_(std::move(target)), change_(std::move(change)) {
     SocketName name;
-    EXPECT_TRUE(IsOk(ListenOnTcp(kAnyAddress, &listener_, &name)));
+    EXPECT_TRUE(IsOk(ListenOnTcp(kAnyTlsAddress, &listener_, &name)));
     address_ = name.ToString();
     thread_ = std::thread([this] { Run(); });
   }
@@ -120,7 +120,7 @@ class Pair {
       : near(Spec(near_tls)), far(Spec(far_tls)) {
     near.Allocate(1 << 20);
     far.Allocate(1 << 20);
-    EXPECT_TRUE(IsOk(far.Listen(kAnyAddress)));
+    EXPECT_TRUE(IsOk(far.Listen(kAnyTlsAddress)));
   }
   explicit Pair(const std::string& tls) : Pair(tls, tls) {}
 

@@ -22,7 +22,7 @@
 namespace nacre::rocksdb_api {
 namespace {
 
-class AppendOperator final : public rocksdb::AssociativeMergeOperator {
+class JoinOperator final : public rocksdb::AssociativeMergeOperator {
  public:
   bool Merge(const rocksdb::Slice&, const rocksdb::Slice* existing, const rocksdb::Slice& value,
              std::string* result, rocksdb::Logger*) const override {
@@ -335,7 +335,7 @@ TEST_F(CallsTest, BackgroundWorkCanBeGivenUp) {
 }
 
 TEST_F(CallsTest, IndexedBatchesLieOverTheDatabase) {
-  options_.merge_operator = std::make_shared<AppendOperator>();
+  options_.merge_operator = std::make_shared<JoinOperator>();
   ASSERT_NO_FATAL_FAILURE(OpenBoth());
   for (rocksdb::DB* db : both_) {
     SCOPED_TRACE(db == nacre_db_.get() ? "Nacre" : "RocksDB");

@@ -27,7 +27,7 @@ namespace {
 
 /// An order of operands that shows. "=x" replaces all that was before, as an operand that is the
 /// result itself.
-class AppendOperator final : public rocksdb::MergeOperator {
+class StringAppendOperator final : public rocksdb::MergeOperator {
  public:
   bool FullMergeV2(const MergeOperationInput& in, MergeOperationOutput* out) const override {
     const rocksdb::Slice& last = in.operand_list.back();
@@ -93,9 +93,9 @@ class FamiliesProgram {
 
   std::string Run() {
     options_.create_missing_column_families = true;
-    families_ = {{rocksdb::kDefaultColumnFamilyName, With<AppendOperator>()},
+    families_ = {{rocksdb::kDefaultColumnFamilyName, With<StringAppendOperator>()},
                  {"sums", With<AddOperator>()},
-                 {"backwards", With<AppendOperator>()}};
+                 {"backwards", With<StringAppendOperator>()}};
     families_.back().options.comparator = rocksdb::ReverseBytewiseComparator();
     if (!OpenAll()) return text_.str();
     Update(1500);
@@ -267,10 +267,10 @@ class FamiliesProgram {
 
   void MakeAndDrop() {
     rocksdb::ColumnFamilyHandle* made = nullptr;
-    Note("make", db_->CreateColumnFamily(With<AppendOperator>(), "made", &made));
+    Note("make", db_->CreateColumnFamily(With<StringAppendOperator>(), "made", &made));
     text_ << made->GetID() << " " << made->GetName() << "\n";
     rocksdb::ColumnFamilyHandle* again = nullptr;
-    Note("make again", db_->CreateColumnFamily(With<AppendOperator>(), "made", &again));
+    Note("make again", db_->CreateColumnFamily(With<StringAppendOperator>(), "made", &again));
     Note("put", db_->Put(rocksdb::WriteOptions(), made, "key", "value"));
     Note("drop default", db_->DropColumnFamily(db_->DefaultColumnFamily()));
     Note("drop", db_->DropColumnFamily(made));
@@ -304,7 +304,7 @@ class FamiliesProgram {
     options_.create_missing_column_families = false;
     families_.pop_back();
     OpenAll();  // It fails, as it leaves out a family that exists.
-    families_.push_back({"backwards", With<AppendOperator>()});
+    families_.push_back({"backwards", With<StringAppendOperator>()});
     families_.back().options.comparator = rocksdb::ReverseBytewiseComparator();
     families_.push_back({"expiring", options_});
     OpenAll();  // It fails, as one family does not exist.

@@ -29,21 +29,21 @@ namespace {
 using std::chrono::milliseconds;
 using std::chrono::seconds;
 
-constexpr size_t kNodes = 4;
-constexpr uint64_t kKeys = 16;
+constexpr size_t kArchiveNodes = 4;
+constexpr uint64_t kArchiveKeys = 16;
 
-std::string KeyOf(uint64_t n) { return "key" + std::to_string(n % kKeys); }
-std::string ValueOf(uint64_t n) { return std::to_string(n) + std::string(200, '.'); }
+std::string ArchiveKey(uint64_t n) { return "key" + std::to_string(n % kArchiveKeys); }
+std::string ArchiveValue(uint64_t n) { return std::to_string(n) + std::string(200, '.'); }
 
 /// What owners have done so far. Lives until the simulation's process ends.
-struct Written {
+struct ArchiveWritten {
   uint64_t begun = 0;  ///< The number of the last batch that was begun.
   std::set<uint64_t> acknowledged{};
   uint64_t archived = 0;  ///< All that was acknowledged up to this number is in the archive.
   bool heard = false;     ///< An owner knows of the archive.
 };
 
-void WriteOn(Case* c, ProcessId owner, Written* written) {
+void WriteArchived(Case* c, ProcessId owner, ArchiveWritten* written) {
   c->cluster().Run(owner, "writer", [=] {
     auto* const db = new std::unique_ptr<DB>;  // Ends with its process.
     Options options = c->DatabaseOptions();
@@ -52,7 +52,7 @@ void WriteOn(Case* c, ProcessId owner, Written* written) {
     while (!DB::Open(options, "db", db).ok()) Clock::System()->SleepFor(milliseconds(20));
     for (;;) {
       const uint64_t n = ++written->begun;
-      if (!(*db)->Put({}, KeyOf(n), ValueOf(n)).ok()) return;
+      if (!(*db)->Put({}, ArchiveKey(n), ArchiveValue(n)).ok()) return;
       written->acknowledged.insert(n);
       uint64_t readers = 0;
       if ((*db)->GetIntProperty("nacre.log.readers", &readers) && readers > 0) {
@@ -79,7 +79,7 @@ void ArchiveOn(Case* c, ProcessId process, const std::string& dir) {
 }
 
 /// Is it a state that the database had, with all that is archived?
-void Judge(Case* c, const Written& written, const std::string& dir) {
+void Judge(Case* c, const ArchiveWritten& written, const std::string& dir) {
   c->In(c->NewProcess("judge"), [&] {
     Options options = c->DatabaseOptions();
     c->Expect(RestoreArchive(options, "copy", dir, {}));
@@ -88,28 +88,28 @@ void Judge(Case* c, const Written& written, const std::string& dir) {
     c->Expect(DB::Open(options, "copy", &db));
     std::map<std::string, uint64_t> found;
     uint64_t last = 0;
-    for (uint64_t key = 0; key < kKeys; ++key) {
+    for (uint64_t key = 0; key < kArchiveKeys; ++key) {
       std::string value;
-      const Status status = db->Get({}, KeyOf(key), &value);
+      const Status status = db->Get({}, ArchiveKey(key), &value);
       c->Expect(status.ok() || status.IsNotFound(), status.ToString());
-      if (status.ok()) found[KeyOf(key)] = std::stoull(value);
-      if (status.ok()) last = std::max(last, found[KeyOf(key)]);
+      if (status.ok()) found[ArchiveKey(key)] = std::stoull(value);
+      if (status.ok()) last = std::max(last, found[ArchiveKey(key)]);
     }
     c->Expect(last >= written.archived, "restored up to batch " + std::to_string(last) +
                                             ", archived were all up to " +
                                             std::to_string(written.archived));
-    for (uint64_t key = 0; key < kKeys; ++key) {
+    for (uint64_t key = 0; key < kArchiveKeys; ++key) {
       // The last one that was acknowledged is there, or one in doubt that came after it.
       std::set<uint64_t> possible;
       bool certain = false;
       for (uint64_t n = last; n > 0 && !certain; --n) {
-        if (KeyOf(n) != KeyOf(key)) continue;
+        if (ArchiveKey(n) != ArchiveKey(key)) continue;
         possible.insert(n);
         certain = written.acknowledged.contains(n);
       }
-      const auto there = found.find(KeyOf(key));
+      const auto there = found.find(ArchiveKey(key));
       const bool is_possible = there == found.end() ? !certain : possible.contains(there->second);
-      c->Expect(is_possible, KeyOf(key) + " is of batch " +
+      c->Expect(is_possible, ArchiveKey(key) + " is of batch " +
                                  (there == found.end() ? "none" : std::to_string(there->second)) +
                                  ", and the last one there is " + std::to_string(last));
     }
@@ -119,12 +119,12 @@ void Judge(Case* c, const Written& written, const std::string& dir) {
 
 Telling AllIsLost(const std::string& folder) {
   return [=](Scheduler* scheduler, Case* c) {
-    auto* const written = new Written;
+    auto* const written = new ArchiveWritten;
     Random random(scheduler->Random());
     const std::string dir = folder + "/" + std::to_string(scheduler->Random());
     nacre_lossy_disk(dir.c_str(), random.Next());
     ProcessId owner = c->NewProcess("o0");
-    WriteOn(c, owner, written);
+    WriteArchived(c, owner, written);
     c->Await("a write", [&] { return !written->acknowledged.empty(); });
     ProcessId archive = c->NewProcess("a0");
     ArchiveOn(c, archive, dir);
@@ -141,7 +141,7 @@ Telling AllIsLost(const std::string& folder) {
         const size_t before = written->acknowledged.size();
         c->cluster().KillProcess(owner, /*told=*/random.OneIn(2));
         owner = c->NewProcess("o" + std::to_string(i));
-        WriteOn(c, owner, written);
+        WriteArchived(c, owner, written);
         c->Await("the next owner's writes",
                  [&] { return written->acknowledged.size() > before + 5; });
       }
@@ -150,8 +150,8 @@ Telling AllIsLost(const std::string& folder) {
     c->cluster().KillProcess(archive, /*told=*/true);
     nacre_lossy_disk_crash();
     c->cluster().KillProcess(owner, /*told=*/true);
-    const Written then = *written;
-    for (size_t node = 0; node < kNodes; ++node) {
+    const ArchiveWritten then = *written;
+    for (size_t node = 0; node < kArchiveNodes; ++node) {
       c->cluster().KillNode(node, /*told=*/true);
       c->cluster().StartNode(node);
     }
@@ -163,7 +163,7 @@ Telling AllIsLost(const std::string& folder) {
 
 TEST(ArchiveCaseTest, WhatWasArchivedIsRestoredWhateverTheDiskLost) {
   const TempFolder folder;
-  Tell(AllIsLost(folder.path()), {.nodes = kNodes}, 10);
+  Tell(AllIsLost(folder.path()), {.nodes = kArchiveNodes}, 10);
 }
 
 }  // namespace

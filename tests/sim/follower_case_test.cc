@@ -26,9 +26,9 @@ using std::chrono::microseconds;
 using std::chrono::milliseconds;
 using std::chrono::seconds;
 
-std::string Key(size_t i) { return fmt::format("key{:05}", i); }
+std::string FollowerKey(size_t i) { return fmt::format("key{:05}", i); }
 
-constexpr uint64_t kValueBytes = 1000;
+constexpr uint64_t kFollowerValueBytes = 1000;
 
 std::vector<ExtentAddr> FirstTable(const ctl::DatabaseView& view) {
   return view.state.tables.begin()->second.second.placement.fragments;
@@ -39,7 +39,8 @@ std::vector<ExtentAddr> FirstTable(const ctl::DatabaseView& view) {
 std::vector<size_t> WriteTable(Case* c, ProcessId owner, size_t keys, std::unique_ptr<DB>* db) {
   c->In(owner, [&] {
     c->Expect(DB::Open(c->DatabaseOptions(), "db", db));
-    for (size_t i = 0; i < keys; ++i) c->Expect((*db)->Put({}, Key(i), TestValue(i, kValueBytes)));
+    for (size_t i = 0; i < keys; ++i)
+      c->Expect((*db)->Put({}, FollowerKey(i), TestValue(i, kFollowerValueBytes)));
     c->Expect((*db)->Flush({}));
   });
   std::vector<size_t> nodes;
@@ -50,7 +51,7 @@ std::vector<size_t> WriteTable(Case* c, ProcessId owner, size_t keys, std::uniqu
   return nodes;
 }
 
-std::vector<ExtentAddr> ManifestCopies(const ctl::DatabaseView& view) {
+std::vector<ExtentAddr> FollowedManifestCopies(const ctl::DatabaseView& view) {
   return view.manifest.copies;
 }
 
@@ -64,7 +65,7 @@ TEST(FollowerCaseTest, AManifestThatIsDamagedWhereItIsKnownIsReadWhereNodesHaveJ
         const std::vector<size_t> expected{0, joined};
         c->Await("the manifest to move", [&] { return c->ManifestNodes() == expected; });
         c->In(followed.owner, [&] { c->Expect(followed.db->Put({}, "key", "after")); });
-        c->Damage(0, 64, ManifestCopies);
+        c->Damage(0, 64, FollowedManifestCopies);
         c->In(followed.follower, [&] {
           c->Expect(followed.following->TryCatchUpWithPrimary());
           std::string value;
@@ -89,10 +90,10 @@ TEST(FollowerCaseTest, DamageIsUnavailableWhoseOtherCopyIsOutOfSight) {
               [&] { c->Expect(DB::OpenAsSecondary(c->DatabaseOptions(), "db", &following)); });
         // The follower loses sight of one copy of everything, and the other is damaged.
         c->CutOff(follower, nodes[0]);
-        c->Damage(nodes[1], kValueBytes / 2, FirstTable);
+        c->Damage(nodes[1], kFollowerValueBytes / 2, FirstTable);
         c->In(follower, [&] {
           std::string value;
-          Status status = following->Get({}, Key(0), &value);
+          Status status = following->Get({}, FollowerKey(0), &value);
           c->Expect(status.IsUnavailable() || status.IsTimedOut(), status.ToString());
           const std::unique_ptr<Iterator> iterator(following->NewIterator({}));
           iterator->SeekToFirst();
@@ -103,8 +104,9 @@ TEST(FollowerCaseTest, DamageIsUnavailableWhoseOtherCopyIsOutOfSight) {
         c->In(follower, [&] {
           for (size_t i = 0; i < kKeys; ++i) {
             std::string value;
-            c->Await("a read", [&] { return following->Get({}, Key(i), &value).ok(); });
-            c->Expect(value == TestValue(i, kValueBytes), "another value of " + Key(i));
+            c->Await("a read", [&] { return following->Get({}, FollowerKey(i), &value).ok(); });
+            c->Expect(value == TestValue(i, kFollowerValueBytes),
+                      "another value of " + FollowerKey(i));
           }
         });
         return std::to_string(scheduler->steps());
@@ -125,18 +127,19 @@ TEST(FollowerCaseTest, DamageIsNotToldOfATableThatWasReadWhileItsOtherCopyWasAwa
         Options options = c->DatabaseOptions();
         options.operation_timeout = milliseconds(100);
         c->In(follower, [&] { c->Expect(DB::OpenAsSecondary(options, "db", &following)); });
-        c->Damage(nodes[1], kValueBytes / 2, FirstTable);
+        c->Damage(nodes[1], kFollowerValueBytes / 2, FirstTable);
         bool done = false;
         bool ended = false;
         c->cluster().Run(follower, "reader", [&] {
           std::string value;
           for (size_t i = 0; !done; i = (i + 1) % kKeys) {
-            const Status status = following->Get({}, Key(i), &value);
+            const Status status = following->Get({}, FollowerKey(i), &value);
             const bool unreachable = status.IsUnavailable() || status.IsTimedOut();
             c->Expect(status.ok() || unreachable, status.ToString());
-            if (status.ok()) c->Expect(value == TestValue(i, kValueBytes), "another " + Key(i));
+            if (status.ok())
+              c->Expect(value == TestValue(i, kFollowerValueBytes), "another " + FollowerKey(i));
             const std::unique_ptr<Iterator> iterator(following->NewIterator({}));
-            iterator->Seek(Key(i));
+            iterator->Seek(FollowerKey(i));
             const Status found = iterator->status();
             c->Expect(found.ok() || found.IsUnavailable() || found.IsTimedOut(), found.ToString());
             Clock::System()->SleepFor(microseconds(100));
@@ -215,7 +218,7 @@ TEST(FollowerCaseTest, ALogThatWasFreedMeanwhileIsNotTakenForAShorterOne) {
       std::unique_ptr<DB> db;
       c->Await("opening", [&] { return DB::Open(options, "db", &db).ok(); });
       for (size_t i = 0; i < kKeys; ++i) {
-        c->Expect(db->Put({}, Key(i), TestValue(i, kValueBytes)));
+        c->Expect(db->Put({}, FollowerKey(i), TestValue(i, kFollowerValueBytes)));
         if (i % 40 == 0) c->Expect(db->Flush({}));
       }
       c->Expect(db->Close());
@@ -250,7 +253,7 @@ TEST(FollowerCaseTest, ALogThatWasFreedMeanwhileIsNotTakenForAShorterOne) {
       std::string value;
       c->Await("to catch up", [&] {
         following->TryCatchUpWithPrimary().IgnoreError();
-        return following->Get({}, Key(kKeys - 1), &value).ok();
+        return following->Get({}, FollowerKey(kKeys - 1), &value).ok();
       });
       c->Await("the table", [&] { return following->Get({}, "key", &value).ok(); });
       c->Expect(value == "in the log", "it shows " + value);

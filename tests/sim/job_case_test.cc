@@ -26,19 +26,19 @@ namespace {
 using std::chrono::milliseconds;
 using std::chrono::seconds;
 
-constexpr int kKeys = 200;
+constexpr int kJobKeys = 200;
 /// Tables are written in pieces that are longer; answers to requests are shorter.
 constexpr uint64_t kPieceBytes = 1 << 10;
 
 /// Each round has keys of its own between those of all others, so nothing is ever shadowed, and
 /// what was written over by mistake stays so.
-std::string KeyOf(int i, int round) { return "key" + std::to_string(100'000 + 100 * i + round); }
-std::string ValueOf(int i, int round) {
+std::string JobKey(int i, int round) { return "key" + std::to_string(100'000 + 100 * i + round); }
+std::string JobValue(int i, int round) {
   return std::string(600, static_cast<char>('a' + (i + round) % 26)) + std::to_string(round);
 }
 
 void Write(Case* c, DB* db, int round) {
-  for (int i = 0; i < kKeys; ++i) c->Expect(db->Put({}, KeyOf(i, round), ValueOf(i, round)));
+  for (int i = 0; i < kJobKeys; ++i) c->Expect(db->Put({}, JobKey(i, round), JobValue(i, round)));
 }
 
 /// That no copy and no parity of anything is damaged.
@@ -52,7 +52,7 @@ void CheckNodes(Case* c) {
 }
 
 /// All keys, by reading each byte of each table.
-void Check(Case* c, DB* db, int rounds) {
+void CheckRounds(Case* c, DB* db, int rounds) {
   c->Expect(db->VerifyChecksum());
   // Redundancy hides what one node lost, and a scrub has it repaired; here nothing is lost.
   for (const char* property : {"nacre.damage.reads", "nacre.scrub.damaged-fragments"}) {
@@ -61,10 +61,10 @@ void Check(Case* c, DB* db, int rounds) {
     c->Expect(damaged == 0, property + (" is " + std::to_string(damaged)));
   }
   for (int round = 1; round <= rounds; ++round) {
-    for (int i = 0; i < kKeys; ++i) {
+    for (int i = 0; i < kJobKeys; ++i) {
       std::string value;
-      c->Expect(db->Get({}, KeyOf(i, round), &value));
-      c->Expect(value == ValueOf(i, round), KeyOf(i, round) + " has another value");
+      c->Expect(db->Get({}, JobKey(i, round), &value));
+      c->Expect(value == JobValue(i, round), JobKey(i, round) + " has another value");
     }
   }
 }
@@ -119,7 +119,7 @@ void GoOnAndCheck(Scheduler* scheduler, Case* c, ProcessId owner, DB* db, int ro
   c->cluster().AwaitNodes();
   CheckNodes(c);
   c->In(owner, [=] {
-    Check(c, db, rounds);
+    CheckRounds(c, db, rounds);
     c->Expect(db->Close());
   });
 }
@@ -237,7 +237,7 @@ std::string StopATarget(Scheduler* scheduler, Case* c, const Options& options, c
   SetPointVisitor(nullptr);
   c->In(owner, [&] {
     c->Await("whole tables", [&] { return (*db)->WaitForCompact().ok(); });
-    Check(c, db->get(), round);
+    CheckRounds(c, db->get(), round);
     c->Await("the end of what was given up", [&] {
       uint64_t bytes = 0;
       return (*db)->GetIntProperty("nacre.space.quarantined-bytes", &bytes) && bytes == 0;

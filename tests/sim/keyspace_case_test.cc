@@ -26,7 +26,7 @@ using std::chrono::milliseconds;
 using Member = SharedKeyspace::Member;
 
 constexpr ClusterOptions kCluster{.nodes = 4, .region_bytes = 64 << 20};
-constexpr uint64_t kSeeds = 5;
+constexpr uint64_t kKeyspaceSeeds = 5;
 /// Where seconds pass in each.
 constexpr uint64_t kSlowSeeds = 3;
 
@@ -103,7 +103,7 @@ TEST(KeyspaceCaseTest, AllMembersReadAndWriteAllShardsWhileTheseMove) {
         c->Expect(keyspace->written() > 0, "nothing was written");
         return std::to_string(keyspace->written());
       },
-      kCluster, kSeeds);
+      kCluster, kKeyspaceSeeds);
 }
 
 TEST(KeyspaceCaseTest, ShardsOfMembersThatDieGoToOthers) {
@@ -124,7 +124,7 @@ TEST(KeyspaceCaseTest, ShardsOfMembersThatDieGoToOthers) {
         }
         return std::to_string(keyspace->written());
       },
-      kCluster, kSeeds);
+      kCluster, kKeyspaceSeeds);
 }
 
 TEST(KeyspaceCaseTest, WhatIsFrozenOrCutOffAnswersNothingWrong) {
@@ -190,7 +190,7 @@ TEST(KeyspaceCaseTest, MembersAreDrainedLeaveAndJoin) {
         }
         return std::to_string(keyspace->written());
       },
-      kCluster, kSeeds);
+      kCluster, kKeyspaceSeeds);
 }
 
 TEST(KeyspaceCaseTest, ShardsAreSplitAndMergedWhileTheyAreUsed) {
@@ -209,7 +209,7 @@ TEST(KeyspaceCaseTest, ShardsAreSplitAndMergedWhileTheyAreUsed) {
         c->Expect(keyspace->written() > 0, "nothing was written");
         return std::to_string(keyspace->written());
       },
-      kCluster, kSeeds);
+      kCluster, kKeyspaceSeeds);
 }
 
 /// A family that a member has made.

@@ -22,11 +22,11 @@
 namespace nacre::sim {
 namespace {
 
-constexpr size_t kNodes = 256;
-constexpr size_t kKeys = 300;
+constexpr size_t kLargePoolNodes = 256;
+constexpr size_t kLargePoolKeys = 300;
 constexpr size_t kSilentPool = 64;
 
-std::string Key(size_t i) { return fmt::format("key{:05}", i); }
+std::string LargePoolKey(size_t i) { return fmt::format("key{:05}", i); }
 
 TEST(LargePoolCaseTest, NodesDieAndAnOwnerIsReplaced) {
   Tell(
@@ -41,18 +41,18 @@ TEST(LargePoolCaseTest, NodesDieAndAnOwnerIsReplaced) {
         auto* const db = new std::unique_ptr<DB>;  // Ends with its process.
         c->In(first, [&] {
           c->Expect(DB::Open(options(), "db", db));
-          for (size_t i = 0; i < kKeys; ++i) {
-            c->Expect((*db)->Put({}, Key(i), TestValue(i, 200)));
-            if (i == kKeys / 2) c->Expect((*db)->Flush({}));
+          for (size_t i = 0; i < kLargePoolKeys; ++i) {
+            c->Expect((*db)->Put({}, LargePoolKey(i), TestValue(i, 200)));
+            if (i == kLargePoolKeys / 2) c->Expect((*db)->Flush({}));
           }
         });
         const std::vector<size_t> manifest = c->ManifestNodes();
         c->Expect(manifest.size() == 3, "the manifest has not three copies");
         c->cluster().KillNode(manifest[0], /*told=*/true);
         c->In(first, [&] {
-          c->Expect((*db)->Put({}, Key(kKeys), "last"));
+          c->Expect((*db)->Put({}, LargePoolKey(kLargePoolKeys), "last"));
           c->Expect((*db)->Flush({}));
-          c->Expect((*db)->Put({}, Key(kKeys), "later"));
+          c->Expect((*db)->Put({}, LargePoolKey(kLargePoolKeys), "later"));
         });
         c->cluster().KillNode(c->LogNodes().at(0), /*told=*/true);
         c->cluster().KillProcess(first, /*told=*/true);
@@ -60,17 +60,17 @@ TEST(LargePoolCaseTest, NodesDieAndAnOwnerIsReplaced) {
           std::unique_ptr<DB> found;
           c->Await("opening", [&] { return DB::Open(options(), "db", &found).ok(); });
           std::string value;
-          for (size_t i = 0; i < kKeys; ++i) {
-            c->Expect(found->Get({}, Key(i), &value));
-            c->Expect(value == TestValue(i, 200), Key(i) + " has another value");
+          for (size_t i = 0; i < kLargePoolKeys; ++i) {
+            c->Expect(found->Get({}, LargePoolKey(i), &value));
+            c->Expect(value == TestValue(i, 200), LargePoolKey(i) + " has another value");
           }
-          c->Expect(found->Get({}, Key(kKeys), &value));
+          c->Expect(found->Get({}, LargePoolKey(kLargePoolKeys), &value));
           c->Expect(value == "later", "the last key has another value");
           c->Expect(found->Close());
         });
         return std::to_string(scheduler->steps());
       },
-      {.nodes = kNodes, .region_bytes = 4 << 20}, /*seeds=*/2);
+      {.nodes = kLargePoolNodes, .region_bytes = 4 << 20}, /*seeds=*/2);
 }
 
 TEST(LargePoolCaseTest, SilentNodesAreWaitedForTogether) {

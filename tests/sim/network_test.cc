@@ -25,7 +25,7 @@ using rdma::Completion;
 using std::chrono::milliseconds;
 using std::chrono::seconds;
 
-constexpr uint64_t kSeeds = 20;
+constexpr uint64_t kNetworkSeeds = 20;
 
 /// A machine that lets others use its memory, and one (the test's) that is connected to it.
 class TwoMachines {
@@ -119,7 +119,7 @@ class TwoMachines {
 /// What a scenario says, which is the same for all seeds.
 void ExpectOfAll(const std::string& expected,
                  const std::function<std::string(TwoMachines*)>& scenario, bool control = false) {
-  for (uint64_t seed = 1; seed <= kSeeds; ++seed) {
+  for (uint64_t seed = 1; seed <= kNetworkSeeds; ++seed) {
     const Outcome outcome = RunSeed(seed, [&](Scheduler* scheduler, uint64_t) {
       // It is never destroyed: the far machine's thread has no end.
       return scenario(std::make_unique<TwoMachines>(scheduler, control).release());

@@ -26,7 +26,7 @@ using pool::PeerConnection;
 using std::chrono::milliseconds;
 using std::chrono::seconds;
 
-constexpr uint64_t kSeeds = 20;
+constexpr uint64_t kPeerSeeds = 20;
 constexpr char kSilence[] = "silence";
 
 /// Answers with the request, but kSilence by nothing.
@@ -104,9 +104,9 @@ class ServedMachine {
 };
 
 /// What a scenario says, which is the same for all seeds.
-void ExpectOfAll(const std::string& expected,
-                 const std::function<std::string(ServedMachine*)>& scenario) {
-  for (uint64_t seed = 1; seed <= kSeeds; ++seed) {
+void ExpectOfAllPeers(const std::string& expected,
+                      const std::function<std::string(ServedMachine*)>& scenario) {
+  for (uint64_t seed = 1; seed <= kPeerSeeds; ++seed) {
     const Outcome outcome = RunSeed(seed, [&](Scheduler* scheduler, uint64_t) {
       // It is never destroyed: the far machine's thread has no end.
       return scenario(std::make_unique<ServedMachine>(scheduler).release());
@@ -116,7 +116,7 @@ void ExpectOfAll(const std::string& expected,
 }
 
 TEST(PeerCaseTest, RequestsOfSeveralThreadsAreAnswered) {
-  ExpectOfAll("stands; 0 wrong", [](ServedMachine* machine) {
+  ExpectOfAllPeers("stands; 0 wrong", [](ServedMachine* machine) {
     int wrong = 0;
     RunTogether("caller", 3, [&](size_t i) {
       for (const size_t size : {size_t{10}, size_t{5000}, size_t{200'000}}) {
@@ -129,7 +129,7 @@ TEST(PeerCaseTest, RequestsOfSeveralThreadsAreAnswered) {
 }
 
 TEST(PeerCaseTest, AProcessThatEndsIsNoticedAtOnce) {
-  ExpectOfAll("echo, sent; hung up; unavailable, not sent", [](ServedMachine* machine) {
+  ExpectOfAllPeers("echo, sent; hung up; unavailable, not sent", [](ServedMachine* machine) {
     const std::string before = machine->Call("before");
     machine->End(/*told=*/true);
     Clock::System()->SleepFor(milliseconds(10));
@@ -139,22 +139,24 @@ TEST(PeerCaseTest, AProcessThatEndsIsNoticedAtOnce) {
 }
 
 TEST(PeerCaseTest, AMachineThatVanishesIsGivenUp) {
-  ExpectOfAll("unavailable, sent; vanished; unavailable, not sent", [](ServedMachine* machine) {
-    std::string during;
-    RunTogether("caller", 2, [&](size_t i) {
-      if (i == 1) {
-        Clock::System()->SleepFor(milliseconds(50));
-        machine->End(/*told=*/false);
-        return;
-      }
-      const uint64_t begin = Clock::System()->NowNanos();
-      during = machine->Call(kSilence);
-      if (Clock::System()->NowNanos() - begin > 2'000'000'000) during += " too late";
-    });
-    Clock::System()->SleepFor(seconds(1));
-    const std::string fate = machine->Fate();
-    return during + "; " + fate + "; " + machine->Call("after");
-  });
+  ExpectOfAllPeers("unavailable, sent; vanished; unavailable, not sent",
+                   [](ServedMachine* machine) {
+                     std::string during;
+                     RunTogether("caller", 2, [&](size_t i) {
+                       if (i == 1) {
+                         Clock::System()->SleepFor(milliseconds(50));
+                         machine->End(/*told=*/false);
+                         return;
+                       }
+                       const uint64_t begin = Clock::System()->NowNanos();
+                       during = machine->Call(kSilence);
+                       if (Clock::System()->NowNanos() - begin > 2'000'000'000)
+                         during += " too late";
+                     });
+                     Clock::System()->SleepFor(seconds(1));
+                     const std::string fate = machine->Fate();
+                     return during + "; " + fate + "; " + machine->Call("after");
+                   });
 }
 
 }  // namespace

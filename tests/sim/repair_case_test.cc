@@ -22,34 +22,34 @@ namespace {
 using std::chrono::milliseconds;
 using std::chrono::seconds;
 
-constexpr size_t kKeys = 512;
+constexpr size_t kRepairKeys = 512;
 constexpr size_t kKeysPerTable = 8;
-constexpr size_t kValueBytes = 7000;
+constexpr size_t kRepairValueBytes = 7000;
 
-std::string Key(size_t i) { return "key" + std::to_string(1000 + i); }
+std::string RepairKey(size_t i) { return "key" + std::to_string(1000 + i); }
 
 /// Makes enough tables for several batches of a repair.
 Options ManyTables(Case* c) {
   Options options = c->DatabaseOptions();
   options.redundancy = "rep(3)";
   options.disable_auto_compactions = true;
-  options.level0_slowdown_writes_trigger = 2 * kKeys;
-  options.level0_stop_writes_trigger = 2 * kKeys;
+  options.level0_slowdown_writes_trigger = 2 * kRepairKeys;
+  options.level0_stop_writes_trigger = 2 * kRepairKeys;
   return options;
 }
 
 void Fill(Case* c, DB* db) {
-  for (size_t i = 0; i < kKeys; ++i) {
-    c->Expect(db->Put({}, Key(i), TestValue(i, kValueBytes)));
+  for (size_t i = 0; i < kRepairKeys; ++i) {
+    c->Expect(db->Put({}, RepairKey(i), TestValue(i, kRepairValueBytes)));
     if (i % kKeysPerTable == kKeysPerTable - 1) c->Expect(db->Flush({}));
   }
 }
 
-void Check(Case* c, DB* db) {
-  for (size_t i = 0; i < kKeys; i += 7) {
+void CheckRepaired(Case* c, DB* db) {
+  for (size_t i = 0; i < kRepairKeys; i += 7) {
     std::string value;
-    c->Expect(db->Get({}, Key(i), &value));
-    c->Expect(value == TestValue(i, kValueBytes), "another value of " + Key(i));
+    c->Expect(db->Get({}, RepairKey(i), &value));
+    c->Expect(value == TestValue(i, kRepairValueBytes), "another value of " + RepairKey(i));
   }
 }
 
@@ -105,7 +105,7 @@ TEST(RepairCaseTest, TheMembersOfTheRootFollowTheNodesWhileARepairGoesOn) {
         uint64_t left = 0;
         c->In(owner, [&] {
           c->Expect(db->GetIntProperty("nacre.repair.tables-left", &left), "no such property");
-          Check(c, db.get());
+          CheckRepaired(c, db.get());
           c->Expect(db->Put({}, "after", "value"));
           c->Expect(db->Flush({}));
         });

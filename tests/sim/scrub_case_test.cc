@@ -23,7 +23,7 @@ namespace {
 
 using std::chrono::seconds;
 
-constexpr int kKeys = 300;
+constexpr int kScrubKeys = 300;
 
 std::vector<ExtentAddr> LogCopies(const ctl::DatabaseView& view) {
   std::vector<ExtentAddr> copies;
@@ -44,7 +44,7 @@ class ScrubCase {
     options_.scrub_bytes_per_second = bytes_per_second;
     case_->In(owner_, [this] {
       case_->Expect(DB::Open(options_, "db", db_));
-      for (int i = 0; i < kKeys; ++i) {
+      for (int i = 0; i < kScrubKeys; ++i) {
         case_->Expect((*db_)->Put({}, "key" + std::to_string(i), TestValue(i, 100)));
       }
     });
@@ -65,7 +65,7 @@ class ScrubCase {
     case_->In(case_->NewProcess("next"), [this] {
       std::unique_ptr<DB> db;
       case_->Await("opening", [&] { return DB::Open(options_, "db", &db).ok(); });
-      for (int i = 0; i < kKeys; ++i) {
+      for (int i = 0; i < kScrubKeys; ++i) {
         std::string value;
         const std::string key = "key" + std::to_string(i);
         case_->Expect(db->Get({}, key, &value).WithContext(key));

@@ -20,7 +20,7 @@ namespace {
 using std::chrono::milliseconds;
 using std::chrono::seconds;
 
-constexpr uint64_t kSecond = 1'000'000'000;
+constexpr uint64_t kSilenceSecond = 1'000'000'000;
 
 TEST(SilenceCaseTest, ASilentNodeHoldsWritesUpOnceAndComesBack) {
   Tell(
@@ -35,11 +35,11 @@ TEST(SilenceCaseTest, ASilentNodeHoldsWritesUpOnceAndComesBack) {
         size_t slow = 0;
         uint64_t written = 0;
         c->In(owner, [&] {
-          const uint64_t end = scheduler->TrueNanos() + 30 * kSecond;
+          const uint64_t end = scheduler->TrueNanos() + 30 * kSilenceSecond;
           for (; scheduler->TrueNanos() < end; ++written) {
             const uint64_t start = scheduler->TrueNanos();
             c->Expect(db->Put({}, "key" + std::to_string(written), TestValue(written, 5000)));
-            if (scheduler->TrueNanos() - start > kSecond / 5) ++slow;
+            if (scheduler->TrueNanos() - start > kSilenceSecond / 5) ++slow;
             Clock::System()->SleepFor(milliseconds(50));
           }
         });
@@ -79,7 +79,7 @@ TEST(SilenceCaseTest, NodesThatDoNotAnswerDoNotKeepOthersFromJoining) {
         c->AddNodes(1);
         c->Await("the node to join", [&] { return c->RootMembers() == before + 1; });
         // It takes the owner a second to hear of it.
-        c->Expect(scheduler->TrueNanos() - start < 2 * kSecond, "it was held up");
+        c->Expect(scheduler->TrueNanos() - start < 2 * kSilenceSecond, "it was held up");
         return std::to_string(scheduler->steps());
       },
       3);

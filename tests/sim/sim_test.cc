@@ -68,11 +68,12 @@ class Tally {
     for (size_t i = 0; i < outcome.points.size(); ++i) points_[i] += outcome.points[i];
   }
   void Print() const {
-    const double seconds = static_cast<double>(Clock::System()->NowNanos() - begun_nanos_) * 1e-9;
+    const double real_seconds =
+        static_cast<double>(Clock::System()->NowNanos() - begun_nanos_) * 1e-9;
     std::cout << std::fixed << std::setprecision(2) << seeds_ << " seeds, " << failures_
-              << " failed; " << virtual_seconds_ / 3600 << " hours in " << seconds << " s ("
-              << virtual_seconds_ / 3600 / seconds << " simulated hours per second), "
-              << static_cast<double>(seeds_) / seconds << " seeds per second, "
+              << " failed; " << virtual_seconds_ / 3600 << " hours in " << real_seconds << " s ("
+              << virtual_seconds_ / 3600 / real_seconds << " simulated hours per second), "
+              << static_cast<double>(seeds_) / real_seconds << " seeds per second, "
               << static_cast<double>(steps_) * 1e-6 << " million steps\n"
               << std::flush;
   }

@@ -28,11 +28,11 @@ namespace {
 
 using std::chrono::milliseconds;
 
-constexpr uint64_t kKeys = 16;
+constexpr uint64_t kUpdatesKeys = 16;
 
 /// The key and the value of batch `n`.
-std::string KeyOf(uint64_t n) { return "key" + std::to_string(n % kKeys); }
-std::string ValueOf(uint64_t n) { return std::to_string(n) + std::string(200, '.'); }
+std::string UpdatesKey(uint64_t n) { return "key" + std::to_string(n % kUpdatesKeys); }
+std::string UpdatesValue(uint64_t n) { return std::to_string(n) + std::string(200, '.'); }
 
 /// The number of a batch that has one update.
 class NumberOf final : public WriteBatch::Handler {
@@ -46,7 +46,7 @@ class NumberOf final : public WriteBatch::Handler {
 
 /// What owners and the reader of a story have done so far. Lives until the simulation's process
 /// ends.
-struct Written {
+struct UpdatesWritten {
   uint64_t begun = 0;  ///< The number of the last batch that was begun.
   std::set<uint64_t> acknowledged{};
   std::vector<uint64_t> taken{};  ///< Numbers, in the order in which they came.
@@ -58,7 +58,7 @@ struct Written {
   bool stop = false;
 };
 
-void WriteOn(Case* c, ProcessId owner, Written* written) {
+void WriteUpdates(Case* c, ProcessId owner, UpdatesWritten* written) {
   c->cluster().Run(owner, "writer", [=] {
     auto* const db = new std::unique_ptr<DB>;  // Ends with its process.
     Options options = c->DatabaseOptions();
@@ -68,7 +68,7 @@ void WriteOn(Case* c, ProcessId owner, Written* written) {
     while (!DB::Open(options, "db", db).ok()) Clock::System()->SleepFor(milliseconds(20));
     for (;;) {
       const uint64_t n = ++written->begun;
-      const Status status = (*db)->Put({}, KeyOf(n), ValueOf(n));
+      const Status status = (*db)->Put({}, UpdatesKey(n), UpdatesValue(n));
       if (status.ok()) written->acknowledged.insert(n);
       if (!status.ok() || written->stop) return;
       uint64_t readers = 0;
@@ -84,7 +84,7 @@ void WriteOn(Case* c, ProcessId owner, Written* written) {
 }
 
 /// `may_miss`: some of the log may be gone before it is read.
-void ReadOn(Case* c, ProcessId reader, Written* written, bool may_miss) {
+void ReadOn(Case* c, ProcessId reader, UpdatesWritten* written, bool may_miss) {
   c->cluster().Run(reader, "reader", [=] {
     auto* const db = new std::unique_ptr<DB>;
     auto* const updates = new std::unique_ptr<TransactionLogIterator>;
@@ -121,11 +121,11 @@ void ReadOn(Case* c, ProcessId reader, Written* written, bool may_miss) {
 }
 
 /// Has the database the batches of the list, and no others?
-void Compare(Case* c, const Written& written) {
+void Compare(Case* c, const UpdatesWritten& written) {
   c->Expect(std::ranges::is_sorted(written.taken), "the batches came in another order");
   c->Expect(std::ranges::adjacent_find(written.taken) == written.taken.end(), "a batch came twice");
   std::map<std::string, uint64_t> last;
-  for (const uint64_t n : written.taken) last[KeyOf(n)] = n;
+  for (const uint64_t n : written.taken) last[UpdatesKey(n)] = n;
   const std::set<uint64_t> taken(written.taken.begin(), written.taken.end());
   for (const uint64_t n : written.acknowledged) {
     c->Expect(taken.contains(n) || n < written.whole_from,
@@ -138,8 +138,8 @@ void Compare(Case* c, const Written& written) {
       if (n < written.whole_from) continue;
       std::string value;
       c->Expect(db->Get({}, key, &value));
-      c->Expect(value == ValueOf(n), key + " is of batch " + value.substr(0, 8) +
-                                         ", and the last one read is " + std::to_string(n));
+      c->Expect(value == UpdatesValue(n), key + " is of batch " + value.substr(0, 8) +
+                                              ", and the last one read is " + std::to_string(n));
     }
   });
 }
@@ -148,11 +148,11 @@ void Compare(Case* c, const Written& written) {
 /// kept for the reader alone.
 Telling OwnersComeAndGo(bool nodes, bool acknowledges = false) {
   return [=](Scheduler* scheduler, Case* c) {
-    auto* const written = new Written;
+    auto* const written = new UpdatesWritten;
     written->acknowledges = acknowledges;
     Random random(scheduler->Random());
     ProcessId owner = c->NewProcess("o0");
-    WriteOn(c, owner, written);
+    WriteUpdates(c, owner, written);
     c->Await("a write", [&] { return !written->acknowledged.empty(); });
     ReadOn(c, c->NewProcess("reader"), written, /*may_miss=*/nodes);
     if (acknowledges) c->Await("the owner to hear of the reader", [&] { return written->heard; });
@@ -176,7 +176,7 @@ Telling OwnersComeAndGo(bool nodes, bool acknowledges = false) {
         c->CutOffFromAll(owner);
       }
       const size_t before = written->acknowledged.size();
-      WriteOn(c, next, written);
+      WriteUpdates(c, next, written);
       c->Await("the next owner's writes",
                [&] { return written->acknowledged.size() > before + 5; });
       c->Heal();

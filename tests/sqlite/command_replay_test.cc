@@ -27,13 +27,13 @@ namespace {
 namespace fs = std::filesystem;
 using Rows = std::vector<std::string>;
 
-constexpr char kEmbedded[] = "embedded:?nodes=2&size=128MiB";
-constexpr char kColumns[] = "id INTEGER PRIMARY KEY, name TEXT, n INT";
+constexpr char kReplayPool[] = "embedded:?nodes=2&size=128MiB";
+constexpr char kReplayColumns[] = "id INTEGER PRIMARY KEY, name TEXT, n INT";
 constexpr char kOrdered[] = "a TEXT COLLATE NOCASE, b INT, c REAL";
 
 class CommandReplayTest : public testing::Test {
  protected:
-  void Connect(const std::string& pool = kEmbedded, const std::string& more = "") {
+  void Connect(const std::string& pool = kReplayPool, const std::string& more = "") {
     options_ = "pool='" + pool + "', command_log='" + folder_.File("log") + "', " + more;
     connection_ = std::make_unique<SqlConnection>(SqlTables::kNacre);
   }
@@ -42,11 +42,11 @@ class CommandReplayTest : public testing::Test {
                             ")");
   }
   void CreateTables() {
-    ASSERT_EQ(TryCreate("t", std::string(kColumns) + ", UNIQUE(name), INDEX(n)").message, "");
+    ASSERT_EQ(TryCreate("t", std::string(kReplayColumns) + ", UNIQUE(name), INDEX(n)").message, "");
     ASSERT_EQ(TryCreate("u", std::string(kOrdered) + ", PRIMARY KEY(a, b), INDEX(c)").message, "");
     if (native_made_) return;
     native_made_ = true;
-    native_.Query(std::string("CREATE TABLE t(") + kColumns + ", UNIQUE(name))");
+    native_.Query(std::string("CREATE TABLE t(") + kReplayColumns + ", UNIQUE(name))");
     native_.Query(std::string("CREATE TABLE u(") + kOrdered + ", PRIMARY KEY(a, b)) WITHOUT ROWID");
   }
   /// Runs it on both, which have to answer the same.
@@ -67,7 +67,7 @@ class CommandReplayTest : public testing::Test {
   void Leave() { connection_.reset(); }
   void Reopen(const std::string& more = "") {
     Leave();
-    Connect(kEmbedded, more);
+    Connect(kReplayPool, more);
     CreateTables();
   }
 
@@ -139,11 +139,11 @@ TEST_F(CommandReplayTest, MakesRenamesAndDropsTablesAgain) {
   connection_->Query("INSERT INTO u VALUES(7, 'seven')");
   Leave();
   Connect();
-  ASSERT_EQ(TryCreate("old", std::string(kColumns) + ", UNIQUE(name), INDEX(n)").message, "");
+  ASSERT_EQ(TryCreate("old", std::string(kReplayColumns) + ", UNIQUE(name), INDEX(n)").message, "");
   ASSERT_EQ(TryCreate("u", "k INTEGER PRIMARY KEY, other TEXT").message, "");
   Both("SELECT * FROM old");
   EXPECT_EQ(connection_->Query("SELECT * FROM u"), Rows{"i:7|t:seven|"});
-  ASSERT_EQ(TryCreate("t", std::string(kColumns) + ", UNIQUE(name), INDEX(n)").message, "");
+  ASSERT_EQ(TryCreate("t", std::string(kReplayColumns) + ", UNIQUE(name), INDEX(n)").message, "");
   EXPECT_EQ(connection_->Query("SELECT * FROM t"), Rows()) << "its rows went with the name";
 }
 
@@ -158,7 +158,7 @@ bool AwaitFirstFileGone(const std::string& log) {
 }
 
 TEST_F(CommandReplayTest, BeginsWithTheLastCheckpoint) {
-  Connect(kEmbedded, "command_log_size=8000, ");
+  Connect(kReplayPool, "command_log_size=8000, ");
   CreateTables();
   const std::string insert =
       "WITH RECURSIVE i(k) AS (SELECT 1 UNION ALL SELECT k + 1 FROM i LIMIT 500) INSERT INTO t "
@@ -221,11 +221,11 @@ TEST_F(CommandReplayTest, TakesOverADatabaseThatHadNoLog) {
 
   Connect(nodes.pool_uri());
   options_ = "pool='" + nodes.pool_uri() + "', ";
-  const SqlOutcome without = TryCreate("t", kColumns);
+  const SqlOutcome without = TryCreate("t", kReplayColumns);
   EXPECT_EQ(without.code, SQLITE_ERROR);
   EXPECT_NE(without.message.find("has a command log"), std::string::npos) << without.message;
   options_ = "pool='" + nodes.pool_uri() + "', command_log='" + folder_.File("other") + "', ";
-  const SqlOutcome other = TryCreate("t", kColumns);
+  const SqlOutcome other = TryCreate("t", kReplayColumns);
   EXPECT_EQ(other.code, SQLITE_ERROR);
   EXPECT_NE(other.message.find("it is not in"), std::string::npos) << other.message;
   for (size_t i = 0; i < nodes.size(); ++i) {
@@ -242,18 +242,18 @@ TEST_F(CommandReplayTest, KeepsLogsAndDatabasesApart) {
   CreateTables();
   const auto refuse = [this](const std::string& more, const std::string& words) {
     const SqlOutcome outcome = connection_->Run("CREATE VIRTUAL TABLE v USING nacre(" + more +
-                                                std::string(kColumns) + ")");
+                                                std::string(kReplayColumns) + ")");
     EXPECT_NE(outcome.code, SQLITE_OK);
     EXPECT_NE(outcome.message.find(words), std::string::npos) << outcome.message;
   };
-  const std::string pool = std::string("pool='") + kEmbedded + "', ";
+  const std::string pool = std::string("pool='") + kReplayPool + "', ";
   refuse(pool, "command_log: '', but database 'sqlite' is open with");
   refuse(options_ + "database='other', ", "LOCK: another process is at work");
   refuse(options_ + "command_log_size=many, ", "not a number of bytes");
   refuse(pool + "remote_log='perhaps', ", "neither on nor off");
   Leave();
-  Connect(kEmbedded, "database='other', ");
-  EXPECT_NE(TryCreate("t", kColumns).message.find("of the log of database 'sqlite'"),
+  Connect(kReplayPool, "database='other', ");
+  EXPECT_NE(TryCreate("t", kReplayColumns).message.find("of the log of database 'sqlite'"),
             std::string::npos);
 }
 

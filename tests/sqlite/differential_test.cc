@@ -24,7 +24,7 @@ namespace {
 
 /// All rows of all tables are compared after so many.
 constexpr int kStatementsPerCheck = 5;
-constexpr char kUnique[] = "UNIQUE constraint failed";
+constexpr char kUniqueFailed[] = "UNIQUE constraint failed";
 
 int Statements() {
   const char* const given = std::getenv("NACRE_TEST_SQL_STATEMENTS");
@@ -34,7 +34,7 @@ int Statements() {
 /// A row that breaks two unique keys may be told of either.
 bool SameMessage(const SqlOutcome& native, const SqlOutcome& nacre) {
   return native.message == nacre.message ||
-         (native.message.starts_with(kUnique) && nacre.message.starts_with(kUnique));
+         (native.message.starts_with(kUniqueFailed) && nacre.message.starts_with(kUniqueFailed));
 }
 
 class Differential {

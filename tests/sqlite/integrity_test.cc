@@ -25,7 +25,7 @@ using Rows = std::vector<std::string>;
 
 // Families in the order in which they are made.
 constexpr size_t kRows = 1;
-constexpr size_t kUnique = 2;
+constexpr size_t kUniqueFamily = 2;
 constexpr size_t kOrdinary = 3;
 
 std::string Key(const std::vector<Value>& values) {
@@ -154,7 +154,7 @@ TEST_F(IntegrityTest, FindsValuesThatColumnsDoNotHold) {
 }
 
 TEST_F(IntegrityTest, FindsEntriesThatAreGoneOrWrong) {
-  ExpectFindings(kUnique, Key({Value::Text("name 7")}), nullptr,
+  ExpectFindings(kUniqueFamily, Key({Value::Text("name 7")}), nullptr,
                  {"row 7 missing from index 1 (name)"});
   ExpectFindings(kOrdinary, Key({Value::Integer(7), Value::Real(3.5), Value::Integer(7)}), nullptr,
                  {"row 7 missing from index 2 (n, r)"});
@@ -171,14 +171,14 @@ TEST_F(IntegrityTest, FindsUniqueValuesThatAreThereTwice) {
                  Row({Value::Text("name 8"), Value::Integer(7), Value::Real(3.5)}),
                  {"non-unique entry in index 1 (name) of row 7",
                   "entry in index 1 (name) of row 7, which has other values"});
-  ExpectFindings(kUnique, Key({Value::Text("name 7")}), Key({Value::Integer(8)}),
+  ExpectFindings(kUniqueFamily, Key({Value::Text("name 7")}), Key({Value::Integer(8)}),
                  {"non-unique entry in index 1 (name) of row 7",
                   "entry in index 1 (name) of row 8, which has other values"});
 }
 
 TEST_F(IntegrityTest, SaysNoMoreThanIsAskedFor) {
   Write([](DB* db, const auto& handles) {
-    return db->DeleteRange(WriteOptions(), handles[kUnique], "", "\xff");
+    return db->DeleteRange(WriteOptions(), handles[kUniqueFamily], "", "\xff");
   });
   EXPECT_EQ(Check().size(), 100u);
   EXPECT_EQ(Check("'t', 3").size(), 3u);

@@ -19,9 +19,10 @@ namespace {
 
 using Rows = std::vector<std::string>;
 
-constexpr char kPool[] = "embedded:?nodes=2&size=128MiB";
+constexpr char kPlanPool[] = "embedded:?nodes=2&size=128MiB";
 
-std::string Create(const std::string& name, const std::string& pool, const std::string& columns) {
+std::string CreateWithColumns(const std::string& name, const std::string& pool,
+                              const std::string& columns) {
   return "CREATE VIRTUAL TABLE " + name + " USING nacre(pool='" + pool + "', " + columns + ")";
 }
 
@@ -35,9 +36,10 @@ std::string PlanOf(SqlConnection* connection, const std::string& sql) {
 class PlanTest : public testing::Test {
  protected:
   PlanTest() {
-    connection_.Query(Create("t", kPool,
-                             "id INTEGER PRIMARY KEY, name TEXT, n INT, word TEXT COLLATE NOCASE, "
-                             "any, INDEX(name), INDEX(n DESC, name), INDEX(word), UNIQUE(any)"));
+    connection_.Query(
+        CreateWithColumns("t", kPlanPool,
+                          "id INTEGER PRIMARY KEY, name TEXT, n INT, word TEXT COLLATE NOCASE, "
+                          "any, INDEX(name), INDEX(n DESC, name), INDEX(word), UNIQUE(any)"));
     connection_.Query(
         "WITH RECURSIVE i(k) AS (SELECT 1 UNION ALL SELECT k + 1 FROM i LIMIT 1000) "
         "INSERT INTO t SELECT k, '2026-' || (k % 50), k % 7, 'Word' || k, "
@@ -116,7 +118,7 @@ constexpr char kJoin[] =
     "SELECT count(*) FROM orders JOIN customers ON customers.id = orders.customer "
     "WHERE orders.state = 'open' AND customers.country = 'c7'";
 
-void Fill(SqlConnection* connection) {
+void FillForPlans(SqlConnection* connection) {
   connection->Query(
       "WITH RECURSIVE i(k) AS (SELECT 1 UNION ALL SELECT k + 1 FROM i LIMIT 5000) "
       "INSERT INTO orders SELECT k, CASE k % 2 WHEN 0 THEN 'open' ELSE 'done' END, k % 1000 FROM "
@@ -134,9 +136,9 @@ std::string Outer(SqlConnection* connection) {
 
 TEST(AnalyzeTest, CountsDecideIndexesAndTheOrderOfJoins) {
   SqlConnection connection(SqlTables::kNacre);
-  connection.Query(Create("orders", kPool, kOrders));
-  connection.Query(Create("customers", kPool, kCustomers));
-  Fill(&connection);
+  connection.Query(CreateWithColumns("orders", kPlanPool, kOrders));
+  connection.Query(CreateWithColumns("customers", kPlanPool, kCustomers));
+  FillForPlans(&connection);
   const std::string both = "SELECT id FROM orders WHERE state = 'open' AND customer = 42";
   const Rows rows = connection.Query(both);
   const Rows joined = connection.Query(kJoin);
@@ -163,10 +165,10 @@ TEST(AnalyzeTest, CountsOutliveTheirOwner) {
   const MemnodeProcesses nodes(2, options);
   for (const bool first : {true, false}) {
     SqlConnection connection(SqlTables::kNacre);
-    connection.Query(Create("orders", nodes.pool_uri(), kOrders));
-    connection.Query(Create("customers", nodes.pool_uri(), kCustomers));
+    connection.Query(CreateWithColumns("orders", nodes.pool_uri(), kOrders));
+    connection.Query(CreateWithColumns("customers", nodes.pool_uri(), kCustomers));
     if (first) {
-      Fill(&connection);
+      FillForPlans(&connection);
       EXPECT_EQ(Outer(&connection), "orders");
       connection.Query("SELECT nacre_analyze('orders'), nacre_analyze('customers')");
     }

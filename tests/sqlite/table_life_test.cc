@@ -44,7 +44,7 @@ std::string Fill(const std::string& name, int rows) {
          " SELECT k, 'name ' || k || hex(zeroblob(100)), k % 1000 FROM i";
 }
 
-MemnodeProcessOptions NodeOptions() {
+MemnodeProcessOptions LifeNodeOptions() {
   MemnodeProcessOptions options;
   options.size = "512MiB";
   options.slab_size = "64MiB";
@@ -95,7 +95,7 @@ class TableLifeTest : public testing::Test {
     EXPECT_EQ(outcome.rows, Rows()) << sql;
   }
 
-  MemnodeProcesses nodes_{2, NodeOptions()};
+  MemnodeProcesses nodes_{2, LifeNodeOptions()};
   const std::string pool_ = nodes_.pool_uri();
   const std::string options_;
   SqlConnection one_{SqlTables::kNacre};
@@ -276,7 +276,7 @@ void ReadDatabase(const std::string& pool, Rows* tables, Rows* families) {
 TEST(SqlCrashTest, LeavesNoFamilyWithoutATable) {
   CrashPoints points;
   const auto run = [&points](const CrashAt& at) {
-    MemnodeProcesses nodes(2, NodeOptions());
+    MemnodeProcesses nodes(2, LifeNodeOptions());
     points.Aim(at);
     ChildProcess child("sqlite_tests", {"--gtest_filter=SqlCrashChild.Run"},
                        {std::string(kPoolVariable) + '=' + nodes.pool_uri(),

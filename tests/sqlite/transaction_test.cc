@@ -17,19 +17,20 @@ namespace {
 
 using Rows = std::vector<std::string>;
 
-constexpr char kColumns[] =
+constexpr char kTransactionColumns[] =
     "id INTEGER PRIMARY KEY, name TEXT NOT NULL, n INT, UNIQUE(name), INDEX(n)";
 
-std::string Create(const std::string& pool, const std::string& more = "") {
-  return "CREATE VIRTUAL TABLE t USING nacre(pool='" + pool + "', " + more + kColumns + ")";
+std::string CreateTableT(const std::string& pool, const std::string& more = "") {
+  return "CREATE VIRTUAL TABLE t USING nacre(pool='" + pool + "', " + more + kTransactionColumns +
+         ")";
 }
 
 /// With the options of the database.
 class TransactionTest : public testing::TestWithParam<const char*> {
  protected:
   TransactionTest() {
-    one_.Query(Create(kPool, GetParam()));
-    two_.Query(Create(kPool, GetParam()));
+    one_.Query(CreateTableT(kPool, GetParam()));
+    two_.Query(CreateTableT(kPool, GetParam()));
     one_.Query("INSERT INTO t VALUES(1, 'a', 10), (2, 'b', 20)");
   }
 
@@ -136,7 +137,7 @@ TEST(SqlPoolTest, AnswersTheSameAfterANodeWasKilled) {
   options.slab_size = "64MiB";  // Databases ask for this size.
   MemnodeProcesses nodes(6, options);
   const std::string sql =
-      Create(nodes.pool_uri(), "redundancy='rs(4,2)', write_buffer_size=100000, ");
+      CreateTableT(nodes.pool_uri(), "redundancy='rs(4,2)', write_buffer_size=100000, ");
   const std::string query = "SELECT count(*), sum(n), max(name) FROM t WHERE n >= 100";
   Rows before;
   {

@@ -16,7 +16,7 @@
 namespace nacre {
 namespace {
 
-constexpr uint64_t kChunk = 1000;
+constexpr uint64_t kSumChunk = 1000;
 
 std::string Bytes(Random* random, size_t n) {
   std::string bytes(n, '\0');
@@ -24,7 +24,7 @@ std::string Bytes(Random* random, size_t n) {
   return bytes;
 }
 
-FragmentChecksums Sum(const std::string& bytes, uint64_t chunk_size = kChunk) {
+FragmentChecksums Sum(const std::string& bytes, uint64_t chunk_size = kSumChunk) {
   FragmentChecksums sums{
       .table_id = 77, .fragment = 5, .bytes = 0, .chunk_size = chunk_size, .chunks = {}};
   for (size_t at = 0; at < bytes.size(); at += chunk_size) {
@@ -44,18 +44,18 @@ TEST(FragmentChecksumsTest, FindTheChunkThatWasFlipped) {
   for (const size_t size : {0, 1, 999, 1000, 1001, 5000, 5123}) {
     std::string bytes = Bytes(&random, size);
     const std::string tail = Tail(Sum(bytes));
-    EXPECT_EQ(tail.size(), FragmentTailBytes(size, kChunk));
+    EXPECT_EQ(tail.size(), FragmentTailBytes(size, kSumChunk));
     FragmentChecksums read;
     // What lies behind the tail does not matter.
     ASSERT_TRUE(IsOk(DecodeFragmentTail(tail + "xyz", {77, 5, size}, &read)));
-    EXPECT_EQ(read.chunks.size(), (size + kChunk - 1) / kChunk);
+    EXPECT_EQ(read.chunks.size(), (size + kSumChunk - 1) / kSumChunk);
     for (size_t i = 0; i < read.chunks.size(); ++i) {
-      EXPECT_TRUE(read.Matches(i, bytes.data() + i * kChunk));
+      EXPECT_TRUE(read.Matches(i, bytes.data() + i * kSumChunk));
     }
     for (size_t flip = 0; flip < size; flip += 1 + size / 7) {
       bytes[flip] = static_cast<char>(bytes[flip] ^ 1 << random.Uniform(8));
       for (size_t i = 0; i < read.chunks.size(); ++i) {
-        EXPECT_EQ(read.Matches(i, bytes.data() + i * kChunk), i != flip / kChunk);
+        EXPECT_EQ(read.Matches(i, bytes.data() + i * kSumChunk), i != flip / kSumChunk);
       }
       bytes = Bytes(&random, size);
       read = Sum(bytes);

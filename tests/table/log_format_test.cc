@@ -17,7 +17,7 @@ namespace {
 constexpr uint64_t kDatabase = 0x1122334455667788;
 constexpr uint64_t kNumber = 9;
 
-std::string Record(const Slice& payload) {
+std::string EncodedRecord(const Slice& payload) {
   std::string bytes(LogRecordBytes(payload.size()), 'x');
   EncodeLogRecord(bytes.data(), /*first=*/0x010203, /*count=*/2, {&payload, 1}, payload.size());
   EncodeFixed32(bytes.data(), LogStamp(kDatabase, kNumber));
@@ -25,7 +25,7 @@ std::string Record(const Slice& payload) {
 }
 
 TEST(LogFormatTest, ARecordIsTheseBytes) {
-  const std::string record = Record("payload");
+  const std::string record = EncodedRecord("payload");
   ASSERT_EQ(record.size(), 32u);
   char stamped[16];
   EncodeFixed64(stamped, kDatabase);
@@ -40,7 +40,7 @@ TEST(LogFormatTest, ARecordIsTheseBytes) {
 }
 
 TEST(LogFormatTest, PartsOfARecordAndFlipsAreNone) {
-  const std::string record = Record("a payload of some bytes");
+  const std::string record = EncodedRecord("a payload of some bytes");
   const uint32_t stamp = LogStamp(kDatabase, kNumber);
   const size_t covered = kLogRecordHead + 23;
   LogRecord parsed;
@@ -64,7 +64,7 @@ TEST(LogFormatTest, PartsOfARecordAndFlipsAreNone) {
 }
 
 TEST(LogFormatTest, RecordsOfOtherSegmentsAreNone) {
-  const std::string record = Record("payload");
+  const std::string record = EncodedRecord("payload");
   LogRecord parsed;
   for (const uint32_t other : {LogStamp(kDatabase, kNumber + 1), LogStamp(kDatabase + 1, kNumber),
                                LogStamp(kDatabase, kNumber - 1)}) {

@@ -33,8 +33,8 @@ struct Level {
 };
 
 /// What a reader at `snapshot` makes of levels, the newest first.
-std::map<std::string, std::string> Visible(const std::vector<const Level*>& levels,
-                                           SequenceNumber snapshot) {
+std::map<std::string, std::string> VisibleInLevels(const std::vector<const Level*>& levels,
+                                                   SequenceNumber snapshot) {
   std::map<std::string, std::vector<TestEntry>> keys;  // Newest first.
   std::vector<RangeTombstone> tombstones;
   for (const Level* level : levels) {
@@ -73,7 +73,7 @@ std::map<std::string, std::string> Visible(const std::vector<const Level*>& leve
 }
 
 /// What a merge made.
-struct Outputs {
+struct KindOutputs {
   std::deque<MemoryTable> tables;
   std::vector<TableMeta> metas;
   MergeStats stats;
@@ -192,7 +192,7 @@ TEST(MergeKindsTest, ChangesNothingThatIsSeen) {
     for (int part = 0; part < (in_two ? 2 : 1); ++part) {
       MergeOptions of_part = options;
       if (in_two) (part == 0 ? of_part.end : of_part.begin) = cut;
-      Outputs outputs;
+      KindOutputs outputs;
       ASSERT_TRUE(IsOk(outputs.Merge(input, of_part)));
       Level level = outputs.Read();
       after.entries.insert(after.entries.end(), level.entries.begin(), level.entries.end());
@@ -202,13 +202,15 @@ TEST(MergeKindsTest, ChangesNothingThatIsSeen) {
     std::vector<SequenceNumber> readers = options.snapshots;
     readers.push_back(kMaxSequenceNumber);
     for (const SequenceNumber reader : readers) {
-      ASSERT_EQ(Visible({&input, &below}, reader), Visible({&after, &below}, reader)) << reader;
+      ASSERT_EQ(VisibleInLevels({&input, &below}, reader),
+                VisibleInLevels({&after, &below}, reader))
+          << reader;
     }
     if (!options.deeper.empty() || !options.snapshots.empty()) continue;
     // What is seen is all that is left, as there is nothing below and no snapshot.
     EXPECT_TRUE(after.tombstones.empty());
     if (options.merge_operator == nullptr || options.merged_bytes_max < 1000) continue;
-    EXPECT_EQ(Visible({&input}, kMaxSequenceNumber).size(), after.entries.size());
+    EXPECT_EQ(VisibleInLevels({&input}, kMaxSequenceNumber).size(), after.entries.size());
   }
 }
 
@@ -221,7 +223,7 @@ class MergeKindsCase : public testing::Test {
   std::string Merge(std::vector<TestEntry> entries, MergeOptions options, bool deeper) {
     if (deeper) options.deeper = {{"", "z"}};
     options.merged_bytes_max = 1000;
-    Outputs outputs;
+    KindOutputs outputs;
     EXPECT_TRUE(IsOk(outputs.Merge({std::move(entries), {}}, options)));
     std::string words;
     for (const TestEntry& entry : outputs.Read().entries) {

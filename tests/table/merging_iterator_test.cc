@@ -23,7 +23,7 @@
 namespace nacre {
 namespace {
 
-std::string RandomKey(Random* random) {
+std::string RandomMergeKey(Random* random) {
   std::string key(random->OneIn(2) ? "a common prefix " : "");
   for (uint64_t n = random->Uniform(12); n > 0; --n) {
     key.push_back(static_cast<char>(random->Uniform(4)));
@@ -35,22 +35,13 @@ std::vector<TestEntry> RandomEntries(Random* random, const InternalKeyComparator
   std::vector<TestEntry> entries;
   SequenceNumber sequence = 0;
   for (size_t i = 1 + random->Skewed(9); i > 0; --i) {
-    const std::string key = RandomKey(random);
+    const std::string key = RandomMergeKey(random);
     for (uint64_t versions = 1 + random->Skewed(3); versions > 0; --versions) {
       entries.push_back({key, PackTag(++sequence, ValueType::kValue), std::to_string(sequence)});
     }
   }
   SortEntries(comparator, &entries);
   return entries;
-}
-
-void ExpectAt(const InternalIterator& iterator, const std::vector<TestEntry>& entries, size_t at) {
-  ASSERT_TRUE(iterator.status().ok()) << iterator.status().ToString();
-  ASSERT_EQ(iterator.Valid(), at < entries.size());
-  if (!iterator.Valid()) return;
-  ASSERT_EQ(iterator.user_key(), Slice(entries[at].user_key));
-  ASSERT_EQ(iterator.tag(), entries[at].tag);
-  ASSERT_EQ(iterator.value(), Slice(entries[at].value));
 }
 
 /// The same random moves on both. A VectorIterator over all entries is the model of the seeks.
@@ -63,7 +54,7 @@ void CompareMoves(Random* random, const InternalKeyComparator& comparator,
   };
   for (int move = 0; move < moves; ++move) {
     const uint64_t choice = at >= entries.size() ? random->Uniform(4) : random->Uniform(16);
-    TestEntry target{RandomKey(random), PackTag(random->Uniform(300), kValueTypeForSeek), ""};
+    TestEntry target{RandomMergeKey(random), PackTag(random->Uniform(300), kValueTypeForSeek), ""};
     if (random->OneIn(2)) target = entries[random->Uniform(entries.size())];
     const std::string key = InternalKey(target.user_key, target.tag);
     if (choice == 0) {
@@ -73,7 +64,7 @@ void CompareMoves(Random* random, const InternalKeyComparator& comparator,
       iterator->SeekToLast();
       at = entries.size() - 1;
     } else if (choice == 2) {
-      const std::string bound = RandomKey(random);
+      const std::string bound = RandomMergeKey(random);
       const Slice upper(bound);
       if (random->OneIn(2)) iterator->PrepareSeek(key, random->OneIn(2) ? &upper : nullptr);
       iterator->Seek(key);

@@ -22,7 +22,7 @@
 namespace nacre {
 namespace {
 
-struct Key {
+struct IndexKey {
   uint64_t hash;
   uint64_t offset;
   uint32_t length;
@@ -31,9 +31,9 @@ struct Key {
 /// A section in memory of exact size, so that a sanitizer sees reads beyond it.
 class BuiltIndex {
  public:
-  BuiltIndex(const std::vector<Key>& keys, uint32_t alignment_shift) {
+  BuiltIndex(const std::vector<IndexKey>& keys, uint32_t alignment_shift) {
     PointIndexBuilder builder(alignment_shift);
-    for (const Key& key : keys) builder.Add(key.hash, key.offset, key.length);
+    for (const IndexKey& key : keys) builder.Add(key.hash, key.offset, key.length);
     builder.Finish(&section_);
     EXPECT_LE(section_.size(), PointIndexBuilder::BytesBound(keys.size()));
     EXPECT_TRUE(PointIndexShape::Parse(section_, &shape_));
@@ -49,7 +49,7 @@ class BuiltIndex {
     ExpectRemoteLookupAgrees(hash, count, candidates);
     return count;
   }
-  bool Finds(const Key& key) const {
+  bool Finds(const IndexKey& key) const {
     RecordCandidate candidates[kMaxCandidates];
     const int count = Lookup(key.hash, candidates);
     return count == kTooManyCandidates ||
@@ -84,8 +84,9 @@ class BuiltIndex {
   PointIndex index_;
 };
 
-std::vector<Key> RandomKeys(Random* random, size_t count, uint32_t shift, uint32_t length_max) {
-  std::vector<Key> keys;
+std::vector<IndexKey> RandomKeys(Random* random, size_t count, uint32_t shift,
+                                 uint32_t length_max) {
+  std::vector<IndexKey> keys;
   uint64_t offset = 0;
   for (size_t i = 0; i < count; ++i) {
     const auto length = static_cast<uint32_t>(1 + random->Uniform(length_max));
@@ -102,7 +103,7 @@ TEST(PointIndexTest, FindsEveryKey) {
     const auto shift = static_cast<uint32_t>(random.Uniform(6));
     const auto keys = RandomKeys(&random, count, shift, 1000);
     const BuiltIndex index(keys, shift);
-    for (const Key& key : keys) ASSERT_TRUE(index.Finds(key)) << count << " keys";
+    for (const IndexKey& key : keys) ASSERT_TRUE(index.Finds(key)) << count << " keys";
     if (HasFatalFailure()) return;
   }
 }
@@ -113,7 +114,7 @@ TEST(PointIndexTest, SizeAndFalsePositives) {
   const auto keys = RandomKeys(&random, count, 3, 800);
   const BuiltIndex index(keys, 3);
   EXPECT_LE(static_cast<double>(index.section().size()) / static_cast<double>(count), 6.0);
-  for (const Key& key : keys) ASSERT_TRUE(index.Finds(key));
+  for (const IndexKey& key : keys) ASSERT_TRUE(index.Finds(key));
 
   const size_t probes = Scaled(400'000);
   uint64_t candidates_seen = 0;
@@ -133,7 +134,9 @@ TEST(PointIndexTest, SmallIndexesAreNotGivenUp) {
     const auto keys = RandomKeys(&random, 1 + random.Uniform(120), 0, 10);
     const BuiltIndex index(keys, 0);
     RecordCandidate candidates[kMaxCandidates];
-    for (const Key& key : keys) ASSERT_LT(index.Lookup(key.hash, candidates), kTooManyCandidates);
+    for (const IndexKey& key : keys) {
+      ASSERT_LT(index.Lookup(key.hash, candidates), kTooManyCandidates);
+    }
   }
 }
 
@@ -146,7 +149,7 @@ TEST(PointIndexTest, NothingIsLostUnderFullHashCollisions) {
     const BuiltIndex index(keys, 0);
     size_t given_up = 0;
     RecordCandidate candidates[kMaxCandidates];
-    for (const Key& key : keys) {
+    for (const IndexKey& key : keys) {
       ASSERT_TRUE(index.Finds(key)) << collisions;
       if (index.Lookup(key.hash, candidates) == kTooManyCandidates && key.hash != keys[0].hash) {
         ++given_up;
@@ -164,9 +167,9 @@ TEST(PointIndexTest, HashesOfOneHomeBucket) {
   // All keys want one bucket; the others are nearly empty.
   Random random(TestSeed(15));
   auto keys = RandomKeys(&random, 400, 0, 100);
-  for (Key& key : keys) key.hash = key.hash >> 10 | uint64_t{1} << 63;
+  for (IndexKey& key : keys) key.hash = key.hash >> 10 | uint64_t{1} << 63;
   const BuiltIndex index(keys, 0);
-  for (const Key& key : keys) ASSERT_TRUE(index.Finds(key));
+  for (const IndexKey& key : keys) ASSERT_TRUE(index.Finds(key));
 }
 
 TEST(PointIndexTest, SimdAgreesWithScalar) {
@@ -197,7 +200,7 @@ TEST(PointIndexTest, CandidatesStayWithinTheRecords) {
     const uint64_t end = keys.back().offset + keys.back().length;
     const BuiltIndex index(keys, 2);
     RecordCandidate candidates[kMaxCandidates];
-    for (const Key& key : keys) {
+    for (const IndexKey& key : keys) {
       const int count = index.Lookup(key.hash, candidates);
       for (int i = 0; i < count; ++i) {
         ASSERT_LE(candidates[i].offset + candidates[i].length, end);

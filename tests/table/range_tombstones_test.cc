@@ -26,13 +26,14 @@
 namespace nacre {
 namespace {
 
-std::string Key(uint64_t n) { return "common prefix/" + std::to_string(100 + n); }
+std::string PrefixedKey(uint64_t n) { return "common prefix/" + std::to_string(100 + n); }
 
 std::vector<RangeTombstone> RandomTombstones(Random* random) {
   std::vector<RangeTombstone> tombstones;
   for (uint64_t left = random->Uniform(12); left > 0; --left) {
     const uint64_t begin = random->Uniform(40);
-    tombstones.push_back({Key(begin), Key(random->Uniform(40)), 1 + random->Uniform(30)});
+    tombstones.push_back(
+        {PrefixedKey(begin), PrefixedKey(random->Uniform(40)), 1 + random->Uniform(30)});
   }
   return tombstones;
 }
@@ -114,7 +115,7 @@ TEST_P(RangeTombstonesTest, HidesWhatTheRangesHide) {
       cover.Add(&a);
       cover.Add(&b);
       for (int i = 0; i < 60; ++i) {
-        std::string key = Key(random.Uniform(41));
+        std::string key = PrefixedKey(random.Uniform(41));
         if (random.OneIn(3)) key += "x";
         const SequenceNumber expected = Covering(order, first, key, snapshot);
         ASSERT_EQ(expected, joined.Covering(key, snapshot)) << key;
@@ -139,8 +140,8 @@ TEST_P(RangeTombstonesTest, ManyThatOverlapHideWhatTheRangesHide) {
     for (uint64_t left = random.Uniform(300); left > 0; --left) {
       uint64_t begin = random.Uniform(keys);
       uint64_t end = begin + random.Uniform(longest + 1);
-      if (order.Compare(Key(begin), Key(end)) > 0) std::swap(begin, end);
-      tombstones.push_back({Key(begin), Key(end), 1 + random.Uniform(sequences)});
+      if (order.Compare(PrefixedKey(begin), PrefixedKey(end)) > 0) std::swap(begin, end);
+      tombstones.push_back({PrefixedKey(begin), PrefixedKey(end), 1 + random.Uniform(sequences)});
     }
     std::vector<RangeTombstone> halves[2];
     for (const RangeTombstone& t : tombstones) halves[random.Uniform(2)].push_back(t);
@@ -153,7 +154,7 @@ TEST_P(RangeTombstonesTest, ManyThatOverlapHideWhatTheRangesHide) {
     ASSERT_EQ(whole.fragments().size(), joined.fragments().size());
     ASSERT_EQ(whole.fragments().size(), again.fragments().size());
     for (int i = 0; i < 300; ++i) {
-      const std::string key = Key(random.Uniform(2 * keys));
+      const std::string key = PrefixedKey(random.Uniform(2 * keys));
       const SequenceNumber snapshot =
           random.OneIn(4) ? kMaxSequenceNumber : random.Uniform(sequences + 2);
       const SequenceNumber expected = Covering(order, tombstones, key, snapshot);
@@ -210,7 +211,7 @@ TEST_P(RangeTombstonesTest, IteratorsPassOverWhatIsCovered) {
     for (uint64_t n = 0; n < 41; ++n) {
       if (random.OneIn(3)) continue;
       for (SequenceNumber sequence = 1 + random.Uniform(3); sequence > 0; --sequence) {
-        all.push_back({Key(n), PackTag(sequence, ValueType::kValue), "v"});
+        all.push_back({PrefixedKey(n), PackTag(sequence, ValueType::kValue), "v"});
       }
     }
     std::stable_sort(all.begin(), all.end(), [&](const TestEntry& a, const TestEntry& b) {
@@ -246,8 +247,8 @@ TEST_P(RangeTombstonesTest, MalformedSectionsAreFoundOut) {
   Random random(TestSeed(8102));
   std::vector<RangeTombstone> tombstones;
   for (uint64_t i = 0; i < 10; ++i) {
-    tombstones.push_back({Key(3 * i), Key(3 * i + 5), 10 + i});
-    tombstones.push_back({Key(3 * i + 5), Key(3 * i), 10 + i});
+    tombstones.push_back({PrefixedKey(3 * i), PrefixedKey(3 * i + 5), 10 + i});
+    tombstones.push_back({PrefixedKey(3 * i + 5), PrefixedKey(3 * i), 10 + i});
   }
   std::string section;
   RangeTombstones::Encode(RangeTombstones(&order, tombstones).Listed(), &section);

@@ -16,13 +16,13 @@ namespace {
 
 constexpr uint64_t kTableId = 42;
 
-std::string RandomBytes(Random* random, int max_bits) {
+std::string RandomRecordBytes(Random* random, int max_bits) {
   std::string bytes(random->Skewed(max_bits), '\0');
   for (char& byte : bytes) byte = static_cast<char>(random->Next());
   return bytes;
 }
 
-std::string Encode(const Slice& user_key, uint64_t tag, const Slice& value) {
+std::string EncodeOne(const Slice& user_key, uint64_t tag, const Slice& value) {
   std::string bytes(RecordBytes(user_key.size(), tag, value.size()), '\xee');
   const char* const end = EncodeRecord(bytes.data(), kTableId, user_key, tag, value);
   EXPECT_EQ(end, bytes.data() + bytes.size());
@@ -36,22 +36,22 @@ struct Sample {
 };
 
 Sample RandomSample(Random* random) {
-  return {RandomBytes(random, 9),
+  return {RandomRecordBytes(random, 9),
           PackTag(random->Uniform(uint64_t{1} << random->Uniform(49)),
                   random->OneIn(3) ? ValueType::kDeletion : ValueType::kValue),
-          RandomBytes(random, 15)};
+          RandomRecordBytes(random, 15)};
 }
 
 TEST(RecordTest, RoundTrip) {
   Random random(TestSeed(1));
   for (size_t round = 0; round < Scaled(2000); ++round) {
     const Sample sample = RandomSample(&random);
-    const std::string bytes = Encode(sample.user_key, sample.tag, sample.value);
+    const std::string bytes = EncodeOne(sample.user_key, sample.tag, sample.value);
     EXPECT_EQ(
         RecordBytesFromHeader(Slice(bytes.data(), std::min(bytes.size(), kMaxRecordHeaderBytes))),
         bytes.size());
     // What follows a record is not looked at.
-    const std::string longer = bytes + RandomBytes(&random, 5);
+    const std::string longer = bytes + RandomRecordBytes(&random, 5);
     for (const bool verify : {false, true}) {
       Record record;
       ASSERT_EQ(ParseRecord(longer, kTableId, verify, &record), RecordParse::kOk);
@@ -71,7 +71,7 @@ TEST(RecordTest, PiecesMakeTheSameRecord) {
         MakeRecordPieces(RecordSeed(kTableId), sample.user_key, sample.tag, sample.value);
     EXPECT_EQ(std::string(pieces.header, pieces.header_bytes) + sample.user_key +
                   std::string(pieces.tag, pieces.tag_bytes) + sample.value,
-              Encode(sample.user_key, sample.tag, sample.value));
+              EncodeOne(sample.user_key, sample.tag, sample.value));
   }
 }
 
@@ -79,7 +79,7 @@ TEST(RecordTest, HeadsAreParsedFromAPrefixThatHoldsThem) {
   Random random(TestSeed(7));
   for (size_t round = 0; round < Scaled(500); ++round) {
     const Sample sample = RandomSample(&random);
-    const std::string bytes = Encode(sample.user_key, sample.tag, sample.value);
+    const std::string bytes = EncodeOne(sample.user_key, sample.tag, sample.value);
     const size_t head_bytes = bytes.size() - sample.value.size();
     for (size_t n = 0; n <= std::min(bytes.size(), head_bytes + 3); ++n) {
       const std::string prefix(bytes, 0, n);
@@ -104,7 +104,7 @@ TEST(RecordTest, HeadsAreParsedFromAPrefixThatHoldsThem) {
 TEST(RecordTest, HeadsOfAnyBytesAreSafeToParse) {
   Random random(TestSeed(8));
   for (size_t round = 0; round < Scaled(20'000); ++round) {
-    const std::string bytes = RandomBytes(&random, 6);
+    const std::string bytes = RandomRecordBytes(&random, 6);
     RecordHead head;
     if (!ParseRecordHead(bytes, &head)) continue;
     ASSERT_LE(head.bytes, bytes.size());
@@ -122,7 +122,7 @@ TEST(RecordTest, EveryFlippedBitIsSeen) {
   for (size_t round = 0; round < Scaled(50); ++round) {
     Sample sample = RandomSample(&random);
     sample.value.resize(std::min<size_t>(sample.value.size(), 300));
-    std::string bytes = Encode(sample.user_key, sample.tag, sample.value);
+    std::string bytes = EncodeOne(sample.user_key, sample.tag, sample.value);
     for (size_t bit = 0; bit < 8 * bytes.size(); ++bit) {
       bytes[bit / 8] = static_cast<char>(bytes[bit / 8] ^ 1 << bit % 8);
       Record record;
@@ -135,7 +135,7 @@ TEST(RecordTest, EveryFlippedBitIsSeen) {
 }
 
 TEST(RecordTest, RecordOfAnotherTableIsSeen) {
-  const std::string bytes = Encode("key", PackTag(5, ValueType::kValue), "value");
+  const std::string bytes = EncodeOne("key", PackTag(5, ValueType::kValue), "value");
   Record record;
   EXPECT_EQ(ParseRecord(bytes, kTableId + 1, true, &record), RecordParse::kCorrupt);
 }
@@ -163,7 +163,7 @@ TEST(RecordTest, EveryPrefixIsTruncated) {
   Random random(TestSeed(4));
   for (size_t round = 0; round < Scaled(50); ++round) {
     const Sample sample = RandomSample(&random);
-    const std::string bytes = Encode(sample.user_key, sample.tag, sample.value);
+    const std::string bytes = EncodeOne(sample.user_key, sample.tag, sample.value);
     for (size_t n = 0; n < bytes.size(); n += 1 + random.Skewed(8)) {
       // A copy of exact size, so that a sanitizer sees reads beyond it.
       const std::string prefix = bytes.substr(0, n);
@@ -177,12 +177,12 @@ TEST(RecordTest, UnknownTypesAndAbsurdSequencesAreCorrupt) {
   // Only a writer of another make has these, with a right checksum: take it from a record that is
   // parsed without one.
   for (const unsigned char stored_tag : {0x03, 0x0f}) {
-    std::string bytes = Encode("k", PackTag(0, ValueType::kValue), "");
+    std::string bytes = EncodeOne("k", PackTag(0, ValueType::kValue), "");
     bytes.back() = static_cast<char>(stored_tag);
     Record record;
     EXPECT_EQ(ParseRecord(bytes, kTableId, false, &record), RecordParse::kCorrupt);
   }
-  std::string bytes = Encode("k", PackTag(kMaxSequenceNumber, ValueType::kValue), "");
+  std::string bytes = EncodeOne("k", PackTag(kMaxSequenceNumber, ValueType::kValue), "");
   Record record;
   EXPECT_EQ(ParseRecord(bytes, kTableId, false, &record), RecordParse::kOk);
   bytes.back() = '\x7f';  // The tag's uppermost bits.
@@ -206,7 +206,7 @@ TEST(RecordTest, EndOfChunkMark) {
 TEST(RecordTest, HeaderOfRandomBytes) {
   Random random(TestSeed(5));
   for (size_t round = 0; round < Scaled(20000); ++round) {
-    const std::string bytes = RandomBytes(&random, 7);
+    const std::string bytes = RandomRecordBytes(&random, 7);
     Record record;
     const RecordParse parse = ParseRecord(bytes, kTableId, random.OneIn(2), &record);
     if (parse != RecordParse::kOk) continue;

@@ -15,14 +15,10 @@
 namespace nacre {
 namespace {
 
-TestEntry Put(const std::string& key, SequenceNumber sequence, std::string value) {
-  return {key, PackTag(sequence, ValueType::kValue), std::move(value)};
-}
-
 TEST(TableReadsTest, SeekFetchesOneInterval) {
   std::vector<TestEntry> entries;
   for (int i = 10'000; i < 30'000; ++i) {
-    entries.push_back(Put(std::to_string(i), 1, std::string(400, 'v')));
+    entries.push_back(PutEntry(std::to_string(i), 1, std::string(400, 'v')));
   }
   TestTableOptions options;
   options.place = BytesPlace::kFetched;
@@ -46,7 +42,7 @@ TEST(TableReadsTest, SeekFetchesOneInterval) {
 TestTable NumberedTable(int entries_count) {
   std::vector<TestEntry> entries;
   for (int i = 0; i < entries_count; ++i) {
-    entries.push_back(Put(std::to_string(10'000 + i), 1, std::string(400, 'v')));
+    entries.push_back(PutEntry(std::to_string(10'000 + i), 1, std::string(400, 'v')));
   }
   TestTableOptions options;
   options.place = BytesPlace::kFetched;
@@ -125,7 +121,7 @@ TEST(TableReadsTest, NothingIsReadAheadBehindTheUpperBound) {
 TEST(TableReadsTest, ScansReadEachByteOnceAndBoundedAhead) {
   std::vector<TestEntry> entries;
   for (int i = 10'000; i < 40'000; ++i) {
-    entries.push_back(Put(std::to_string(i), 1, std::string(400, 'v')));
+    entries.push_back(PutEntry(std::to_string(i), 1, std::string(400, 'v')));
   }
   TestTableOptions options;
   options.place = BytesPlace::kFetched;
@@ -178,7 +174,7 @@ TEST(TableReadsTest, OnlyReadsAheadOfALongScanAreHandedOver) {
 TEST(TableReadsTest, WhatCanBeLoadedIsNotRead) {
   std::vector<TestEntry> entries;
   for (int i = 10'000; i < 12'000; ++i) {
-    entries.push_back(Put(std::to_string(i), 1, std::string(400, 'v')));
+    entries.push_back(PutEntry(std::to_string(i), 1, std::string(400, 'v')));
   }
   TestTableOptions options;
   options.chunk_size = 64 << 10;

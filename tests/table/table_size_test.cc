@@ -19,12 +19,6 @@
 namespace nacre {
 namespace {
 
-std::string RandomBytes(Random* random, int max_bits) {
-  std::string bytes(random->Skewed(max_bits), '\0');
-  for (char& byte : bytes) byte = static_cast<char>(random->Uniform(256));
-  return bytes;
-}
-
 TEST(TableSizeTest, BoundsHold) {
   // What Fits allows can be finished, what it refuses would not have fitted by much, no record
   // makes a table grow by more than GrowthBound, and SizeBound covers every table.
@@ -46,8 +40,8 @@ TEST(TableSizeTest, BoundsHold) {
     uint64_t user_bytes = 0;
     uint64_t largest = 0;
     for (uint64_t i = 0; i < 1000; ++i) {
-      std::string key = std::to_string(100'000 + i) + RandomBytes(&random, key_bits);
-      const std::string value = RandomBytes(&random, value_bits);
+      std::string key = std::to_string(100'000 + i) + SkewedBytes(&random, key_bits, 256);
+      const std::string value = SkewedBytes(&random, value_bits, 256);
       if (!builder.Fits(key.size(), value.size())) {
         ASSERT_TRUE(small_capacity);
         break;

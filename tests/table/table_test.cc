@@ -32,39 +32,24 @@ struct Shape {
   uint64_t versions = 3;    ///< The most versions of one user key.
 };
 
-std::string RandomBytes(Random* random, int max_bits, uint64_t alphabet) {
-  std::string bytes(random->Skewed(max_bits), '\0');
-  for (char& byte : bytes) byte = static_cast<char>(random->Uniform(alphabet));
-  return bytes;
-}
-
 std::vector<TestEntry> RandomEntries(Random* random, const Shape& shape,
                                      const InternalKeyComparator& comparator) {
   std::map<std::string, bool> seen;
   std::vector<TestEntry> entries;
   uint64_t sequence = 1 + random->Uniform(1000);
   while (entries.size() < shape.entries) {
-    const std::string key = RandomBytes(random, shape.key_bits, shape.alphabet);
+    const std::string key = SkewedBytes(random, shape.key_bits, shape.alphabet);
     if (!seen.emplace(key, true).second) continue;
     for (uint64_t version = 1 + random->Uniform(shape.versions); version > 0; --version) {
       const bool deletion = random->OneIn(5);
       sequence += 1 + random->Uniform(3);
       entries.push_back({key,
                          PackTag(sequence, deletion ? ValueType::kDeletion : ValueType::kValue),
-                         deletion ? "" : RandomBytes(random, shape.value_bits, 256)});
+                         deletion ? "" : SkewedBytes(random, shape.value_bits, 256)});
     }
   }
   SortEntries(comparator, &entries);
   return entries;
-}
-
-void ExpectAt(const InternalIterator& iterator, const std::vector<TestEntry>& entries, size_t i) {
-  ASSERT_TRUE(iterator.status().ok()) << iterator.status().ToString();
-  ASSERT_EQ(iterator.Valid(), i < entries.size());
-  if (!iterator.Valid()) return;
-  ASSERT_EQ(iterator.user_key(), Slice(entries[i].user_key));
-  ASSERT_EQ(iterator.tag(), entries[i].tag);
-  ASSERT_EQ(iterator.value(), Slice(entries[i].value));
 }
 
 /// Random moves of a fresh iterator; `at` is where the model stands (size() or more: not valid).
@@ -90,7 +75,7 @@ void WalkAtRandom(Random* random, const InternalKeyComparator& comparator,
       // To an entry, or beside one.
       TestEntry target = entries[random->Uniform(entries.size())];
       if (random->OneIn(3)) target.tag = PackTag(random->Uniform(2000), kValueTypeForSeek);
-      if (random->OneIn(3)) target.user_key = RandomBytes(random, 5, 256);
+      if (random->OneIn(3)) target.user_key = SkewedBytes(random, 5, 256);
       if (random->OneIn(6) && !target.user_key.empty()) target.user_key.pop_back();
       if (random->OneIn(6)) target.user_key.push_back('\0');
       const auto before = [&](const TestEntry& a, const TestEntry& b) {
@@ -99,7 +84,7 @@ void WalkAtRandom(Random* random, const InternalKeyComparator& comparator,
       };
       const std::string key = InternalKey(target.user_key, target.tag);
       if (random->OneIn(2)) {
-        const std::string bound = RandomBytes(random, 5, 256);
+        const std::string bound = SkewedBytes(random, 5, 256);
         const Slice upper(bound);
         if (random->OneIn(2)) iterator->PrepareSeek(key, random->OneIn(2) ? &upper : nullptr);
         iterator->Seek(key);
@@ -258,20 +243,18 @@ TEST_P(TableTest, RandomShapes) {
   }
 }
 
-TestEntry Put(const std::string& key, SequenceNumber sequence, std::string value) {
-  return {key, PackTag(sequence, ValueType::kValue), std::move(value)};
-}
-
 TEST_P(TableTest, SmallestTables) {
   Random random(TestSeed(302));
   TestTableOptions options;
   options.place = GetParam();
   const std::vector<std::vector<TestEntry>> tables = {
-      {Put("", 0, "")},
-      {Put("k", 1, "")},
-      {Put(std::string(3, '\0'), kMaxSequenceNumber, std::string(2, '\xff'))},
+      {PutEntry("", 0, "")},
+      {PutEntry("k", 1, "")},
+      {PutEntry(std::string(3, '\0'), kMaxSequenceNumber, std::string(2, '\xff'))},
       {{"only a tombstone", PackTag(9, ValueType::kDeletion), ""}},
-      {{"", PackTag(9, ValueType::kDeletion), ""}, Put("", 8, "older"), Put("\xff\xff", 1, "last")},
+      {{"", PackTag(9, ValueType::kDeletion), ""},
+       PutEntry("", 8, "older"),
+       PutEntry("\xff\xff", 1, "last")},
   };
   for (const auto& entries : tables) ASSERT_NO_FATAL_FAILURE(CheckTable(&random, entries, options));
 }
@@ -289,7 +272,7 @@ TEST_P(TableTest, ValuesLargerThanAChunk) {
       const size_t bytes =
           random.OneIn(2) ? 1024 * random.Uniform(4) + random.Uniform(40) : random.Uniform(100);
       std::string key(2, static_cast<char>('a' + i));
-      entries.push_back(Put(key, 100 + i, std::string(bytes, static_cast<char>(i))));
+      entries.push_back(PutEntry(key, 100 + i, std::string(bytes, static_cast<char>(i))));
     }
     SCOPED_TRACE("round " + std::to_string(round));
     ASSERT_NO_FATAL_FAILURE(CheckTable(&random, entries, options));
@@ -306,7 +289,7 @@ TEST_P(TableTest, HugeValuesAmongSmallOnes) {
     size_t bytes = 50 + i;
     if (i % 41 == 40) bytes = kHuge + i;
     if (i == 300) bytes = 20 << 20;
-    entries.push_back(Put(std::to_string(1000 + i), i + 1, std::string(bytes, 'v')));
+    entries.push_back(PutEntry(std::to_string(1000 + i), i + 1, std::string(bytes, 'v')));
   }
   const TestTable table = MakeTable(entries, options);
   ASSERT_NO_FATAL_FAILURE(LookUpAll(table, entries));
@@ -339,11 +322,11 @@ TEST_P(TableTest, ManyVersionsOfOneKey) {
   Random random(TestSeed(304));
   TestTableOptions options;
   options.place = GetParam();
-  std::vector<TestEntry> entries = {Put("before", 5, "x")};
+  std::vector<TestEntry> entries = {PutEntry("before", 5, "x")};
   for (SequenceNumber sequence = 20'000; sequence > 0; sequence -= 2) {
-    entries.push_back(Put("hot", sequence, std::string(sequence % 97, 'v')));
+    entries.push_back(PutEntry("hot", sequence, std::string(sequence % 97, 'v')));
   }
-  entries.push_back(Put("hotter", 7, "y"));
+  entries.push_back(PutEntry("hotter", 7, "y"));
   const TestTable table = MakeTable(entries, options);
   auto iterator = table.reader->NewIterator({});
   for (size_t round = 0; round < Scaled(2000); ++round) {
@@ -386,7 +369,7 @@ TEST(TableThreadsTest, ManyThreadsShareAReader) {
 TEST(TableReadsTest, ReadAheadOfSmallRecordsStopsBeforeAHugeOne) {
   std::vector<TestEntry> entries;
   for (int i = 1000; i < 1200; ++i) {
-    entries.push_back(Put(std::to_string(i), 1, std::string(i == 1100 ? 5 << 20 : 400, 'v')));
+    entries.push_back(PutEntry(std::to_string(i), 1, std::string(i == 1100 ? 5 << 20 : 400, 'v')));
   }
   TestTableOptions options;
   options.place = BytesPlace::kFetched;
@@ -405,7 +388,7 @@ TEST(TableOpenTest, AnotherComparatorIsRefused) {
   const TestTableOptions options;
   MemoryTable table;
   TableMeta meta;
-  ASSERT_TRUE(BuildTable({Put("k", 1, "v")}, options, &table, &meta).ok());
+  ASSERT_TRUE(BuildTable({PutEntry("k", 1, "v")}, options, &table, &meta).ok());
   TestTableOptions other;
   other.comparator = ReverseBytewiseComparator();
   TestTable opened;
@@ -418,7 +401,8 @@ TEST(TableOpenTest, OpensFromItsEndAlone) {
   const TestTableOptions options;
   MemoryTable table;
   TableMeta meta;
-  ASSERT_TRUE(BuildTable({Put("a", 1, "v"), Put("b", 2, "w")}, options, &table, &meta).ok());
+  ASSERT_TRUE(
+      BuildTable({PutEntry("a", 1, "v"), PutEntry("b", 2, "w")}, options, &table, &meta).ok());
   MemoryExtent extent(table.bytes);
   TableMeta found;
   ASSERT_TRUE(ReadFooter(&extent, &found).ok());
@@ -434,8 +418,9 @@ TEST(TableOpenTest, OpensFromItsEndAlone) {
 
 TEST(TableOpenTest, ApproximateOffsetsGrowWithKeys) {
   std::vector<TestEntry> entries;
-  for (int i = 1000; i < 3000; ++i)
-    entries.push_back(Put(std::to_string(i), 1, std::string(100, 'v')));
+  for (int i = 1000; i < 3000; ++i) {
+    entries.push_back(PutEntry(std::to_string(i), 1, std::string(100, 'v')));
+  }
   const TestTable table = MakeTable(entries, {});
   const auto offset = [&](const std::string& key) {
     uint64_t at = 0;
@@ -451,8 +436,9 @@ TEST(TableOpenTest, ApproximateOffsetsGrowWithKeys) {
 
 TEST(TableOpenTest, CutKeysPartTheRecordsEvenly) {
   std::vector<TestEntry> entries;
-  for (int i = 1000; i < 9000; ++i)
-    entries.push_back(Put(std::to_string(i), 1, std::string(100, 'v')));
+  for (int i = 1000; i < 9000; ++i) {
+    entries.push_back(PutEntry(std::to_string(i), 1, std::string(100, 'v')));
+  }
   const TestTable table = MakeTable(entries, {});
   const uint64_t bytes = table.meta->records.length;
   std::vector<std::string> keys{"what was there"};

@@ -21,12 +21,12 @@ namespace nacre {
 namespace {
 
 /// What transactions are over.
-enum class Below : uint8_t { kDatabase, kKeyspace };
+enum class Base : uint8_t { kDatabase, kKeyspace };
 
 /// Beyond what any test takes.
 constexpr int64_t kForeverMs = 1'000'000;
 
-class PessimisticTransactionTest : public testing::TestWithParam<Below> {
+class PessimisticTransactionTest : public testing::TestWithParam<Base> {
  protected:
   void SetUp() override { Open({}); }
   void Open(TransactionDBOptions db_options) {
@@ -36,7 +36,7 @@ class PessimisticTransactionTest : public testing::TestWithParam<Below> {
     db_options.default_lock_timeout = 0;
     db_options.transaction_lock_timeout = 0;
     const Options options = SmallTableOptions(pool_);
-    if (GetParam() == Below::kDatabase) {
+    if (GetParam() == Base::kDatabase) {
       ASSERT_TRUE(IsOk(TransactionDB::Open(options, db_options, "locked", &db_)));
     } else {
       ShardedOptions sharded(options);
@@ -455,9 +455,9 @@ TEST_P(PessimisticTransactionTest, RangesAreRefused) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Over, PessimisticTransactionTest,
-                         testing::Values(Below::kDatabase, Below::kKeyspace),
-                         [](const testing::TestParamInfo<Below>& below) {
-                           return below.param == Below::kDatabase ? "Database" : "Keyspace";
+                         testing::Values(Base::kDatabase, Base::kKeyspace),
+                         [](const testing::TestParamInfo<Base>& below) {
+                           return below.param == Base::kDatabase ? "Database" : "Keyspace";
                          });
 
 // What is different over a keyspace.

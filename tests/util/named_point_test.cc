@@ -16,10 +16,10 @@ namespace nacre {
 namespace {
 
 std::atomic<int> reached{0};
-std::atomic<const NamedPoint*> last{nullptr};
+std::atomic<const NamedPoint*> last_reached{nullptr};
 
-void Count(const NamedPoint& point) {
-  last = &point;
+void CountReach(const NamedPoint& point) {
+  last_reached = &point;
   ++reached;
 }
 
@@ -40,7 +40,7 @@ class NamedPointTest : public testing::Test {
  protected:
   void SetUp() override {
     reached = 0;
-    last = nullptr;
+    last_reached = nullptr;
   }
   void TearDown() override { SetPointHandler(nullptr); }
 };
@@ -61,15 +61,15 @@ TEST_F(NamedPointTest, AreListedUnreached) {
 TEST_F(NamedPointTest, TellTheHandlerThatIsSet) {
   Reach();
   EXPECT_EQ(reached, 0);
-  SetPointHandler(&Count);
+  SetPointHandler(&CountReach);
   std::vector<std::thread> threads;
   for (int i = 0; i < 4; ++i) threads.emplace_back(Reach);
   for (std::thread& thread : threads) thread.join();
   EXPECT_EQ(reached, 4);
-  EXPECT_EQ(last, Find("test.reached"));
+  EXPECT_EQ(last_reached, Find("test.reached"));
   Never();
   EXPECT_EQ(reached, 5);
-  EXPECT_EQ(last, Find("test.never"));
+  EXPECT_EQ(last_reached, Find("test.never"));
   SetPointHandler(nullptr);
   Reach();
   EXPECT_EQ(reached, 5);

@@ -31,7 +31,7 @@ constexpr uint32_t kRounds = 10'000;
 
 /// Spins for a while: the threads should run into one another, not one behind the other.
 template <typename Condition>
-void Await(const Condition& condition) {
+void SpinUntil(const Condition& condition) {
   for (uint32_t i = 0; !condition(); ++i) {
     if (i % 4096 == 4095) std::this_thread::yield();
   }
@@ -39,7 +39,7 @@ void Await(const Condition& condition) {
 
 void RunLight(Places* places) {
   for (uint32_t round = 1; round <= kRounds; ++round) {
-    Await([&] { return places->round.load(std::memory_order_acquire) == round; });
+    SpinUntil([&] { return places->round.load(std::memory_order_acquire) == round; });
     places->light.store(round, std::memory_order_relaxed);
     ProcessFence::LightFence();
     places->light_saw.store(places->heavy.load(std::memory_order_relaxed),
@@ -59,7 +59,7 @@ uint32_t RunHeavy(Places* places) {
     places->heavy.store(round, std::memory_order_relaxed);
     ProcessFence::HeavyFence();
     const uint32_t saw = places->light.load(std::memory_order_relaxed);
-    Await([&] { return places->done.load(std::memory_order_acquire) == round; });
+    SpinUntil([&] { return places->done.load(std::memory_order_acquire) == round; });
     const bool light_saw = places->light_saw.load(std::memory_order_relaxed) == round;
     missed += saw != round && !light_saw ? 1 : 0;
   }

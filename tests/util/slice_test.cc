@@ -12,14 +12,14 @@
 namespace nacre {
 namespace {
 
-int Sign(int n) { return (n > 0) - (n < 0); }
+int SignOf(int n) { return (n > 0) - (n < 0); }
 
 TEST(SliceTest, ComparesLikeUnsignedBytes) {
   using std::string_literals::operator""s;
   const std::string all[] = {"", "\0"s, "\0a"s, "a", "a\0"s, "aa", "b", "\x7f", "\x80", "\xff"};
   for (const std::string& a : all) {
     for (const std::string& b : all) {
-      EXPECT_EQ(Sign(a.compare(b)), Sign(Slice(a).compare(b)));
+      EXPECT_EQ(SignOf(a.compare(b)), SignOf(Slice(a).compare(b)));
       EXPECT_EQ(a == b, Slice(a) == Slice(b));
       EXPECT_EQ(a.starts_with(b), Slice(a).starts_with(b));
     }

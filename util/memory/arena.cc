@@ -10,6 +10,7 @@
 #include "util/memory/arena_block.h"
 #include "util/mutex.h"
 #include "util/per_thread.h"
+#include "util/round_up.h"
 
 namespace nacre {
 namespace {
@@ -21,8 +22,6 @@ constexpr size_t kLine = 64;
 /// of it.
 constexpr size_t kSmallBytes = 4 * ConcurrentArena::kChunkSize;
 constexpr size_t kSmallBlock = ConcurrentArena::kChunkSize;
-
-size_t RoundUp(size_t n, size_t unit) { return (n + unit - 1) / unit * unit; }
 
 /// What is left of a thread's chunk.
 struct Chunk {

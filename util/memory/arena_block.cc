@@ -5,6 +5,8 @@
 #include <cstdint>
 #include <new>
 
+#include "util/round_up.h"
+
 #ifndef MADV_POPULATE_WRITE
 #define MADV_POPULATE_WRITE 23
 #endif
@@ -14,8 +16,6 @@ namespace {
 
 constexpr size_t kHugePage = 2 << 20;
 constexpr size_t kPage = 4 << 10;
-
-size_t RoundUp(size_t n, size_t unit) { return (n + unit - 1) / unit * unit; }
 
 }  // namespace
 

@@ -11,7 +11,7 @@ namespace nacre {
 
 namespace {
 
-constexpr std::chrono::milliseconds kMoment{10};
+constexpr std::chrono::milliseconds kRestStep{10};
 /// The name of a thread that does nothing in particular.
 constexpr const char* kAnyTask = "nacre-task";
 
@@ -105,7 +105,7 @@ class PeriodicTask::State : public std::enable_shared_from_this<State> {
       if (rests.ok()) return;
       // Without memory for a timer it rests here.
       MutexUnlock unlock(&mutex_);
-      Clock::System()->SleepFor(std::min<std::chrono::nanoseconds>(rest_, kMoment));
+      Clock::System()->SleepFor(std::min<std::chrono::nanoseconds>(rest_, kRestStep));
     }
     phase_ = Phase::kNone;
     ended_.SignalAll();

@@ -16,7 +16,7 @@ using std::chrono::milliseconds;
 constexpr milliseconds kLinger{2000};
 /// Where there are so many threads, timers give them a moment to end what they do.
 constexpr size_t kUsualThreads = 8;
-constexpr milliseconds kMoment{1};
+constexpr milliseconds kEndMoment{1};
 
 }  // namespace
 
@@ -172,7 +172,7 @@ void TaskThreads::Work(std::list<Thread>::iterator place) {
 
 void TaskThreads::AwaitIdle() {
   MutexLock lock(&mutex_);
-  if (idle_.empty() && threads_.size() >= kUsualThreads) rested_.WaitFor(kMoment);
+  if (idle_.empty() && threads_.size() >= kUsualThreads) rested_.WaitFor(kEndMoment);
 }
 
 // ---- Timers -----------------------------------------------------------------------------------

@@ -30,7 +30,7 @@
 namespace nacre {
 namespace {
 
-using Model = std::map<std::string, std::string>;
+using KeyValues = std::map<std::string, std::string>;
 
 class DBNearFlushTest : public testing::Test {
  protected:
@@ -65,7 +65,7 @@ class DBNearFlushTest : public testing::Test {
     }
   }
 
-  void ExpectEqual(const Model& model, const Snapshot* snapshot = nullptr) {
+  void ExpectEqual(const KeyValues& model, const Snapshot* snapshot = nullptr) {
     ReadOptions read;
     read.snapshot = snapshot;
     const std::unique_ptr<Iterator> iterator(db_->NewIterator(read));
@@ -87,17 +87,17 @@ class DBNearFlushTest : public testing::Test {
   std::unique_ptr<MemnodeProcesses> nodes_;
   Options options_;
   std::unique_ptr<DB> db_;
-  Model model_;
+  KeyValues model_;
 };
 
 /// Everything that a log may hold, from several threads; some of it overwritten, some seen by
 /// snapshots only.
 class RandomWrites {
  public:
-  RandomWrites(DB* db, Model* model, uint64_t seed) : db_(db), model_(model), random_(seed) {}
+  RandomWrites(DB* db, KeyValues* model, uint64_t seed) : db_(db), model_(model), random_(seed) {}
 
   void Run(int threads, int updates) {
-    std::vector<Model> models(static_cast<size_t>(threads));
+    std::vector<KeyValues> models(static_cast<size_t>(threads));
     std::vector<std::thread> writers;
     for (int t = 0; t < threads; ++t) {
       writers.emplace_back(
@@ -110,7 +110,7 @@ class RandomWrites {
           });
     }
     for (std::thread& writer : writers) writer.join();
-    for (const Model& written : models) {
+    for (const KeyValues& written : models) {
       for (const auto& [key, value] : written) {
         if (value == kDeleted) {
           model_->erase(key);
@@ -129,7 +129,7 @@ class RandomWrites {
     const size_t most = random->OneIn(200) ? 300 << 10 : random->OneIn(20) ? 20'000 : 200;
     return TestValue(random->Next(), random->Uniform(most));
   }
-  void Step(const std::string& prefix, Random* random, Model* model) {
+  void Step(const std::string& prefix, Random* random, KeyValues* model) {
     const auto key = [&] { return prefix + std::to_string(random->Uniform(400)); };
     if (random->OneIn(5)) {
       WriteBatch batch;
@@ -159,7 +159,7 @@ class RandomWrites {
   }
 
   DB* const db_;
-  Model* const model_;
+  KeyValues* const model_;
   Random random_;
 };
 
@@ -176,7 +176,7 @@ TEST_P(DBNearFlushModelTest, LeavesTheSameDatabase) {
   options_.compaction = CompactionSite::kAuto;
   ASSERT_NO_FATAL_FAILURE(Open());
   RandomWrites writes(db_.get(), &model_, TestSeed(2103));
-  std::vector<std::pair<const Snapshot*, Model>> snapshots;
+  std::vector<std::pair<const Snapshot*, KeyValues>> snapshots;
   constexpr uint64_t kFlushes = 4;
   for (uint64_t flush = 1; flush <= kFlushes; ++flush) {
     ASSERT_NO_FATAL_FAILURE(writes.Run(3, 1000));

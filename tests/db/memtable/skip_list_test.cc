@@ -38,7 +38,7 @@ struct EntryOrder {
     return r != 0 ? r < 0 : a.second > b.second;
   }
 };
-using Model = std::map<Entry, std::string, EntryOrder>;
+using ListModel = std::map<Entry, std::string, EntryOrder>;
 
 BytewiseKeyOrder OrderOf(const Comparator* /*comparator*/, BytewiseKeyOrder* /*type*/) {
   return {};
@@ -58,8 +58,8 @@ std::string HardKey(Random* random) {
 }
 
 template <typename Order>
-void ExpectNode(const typename SkipList<Order>::Node* node, Model::const_iterator expected,
-                const Model& model) {
+void ExpectNode(const typename SkipList<Order>::Node* node, ListModel::const_iterator expected,
+                const ListModel& model) {
   if (expected == model.end()) {
     ASSERT_EQ(nullptr, node);
     return;
@@ -71,7 +71,7 @@ void ExpectNode(const typename SkipList<Order>::Node* node, Model::const_iterato
 }
 
 template <typename Order>
-void ExpectSearchesAgree(const SkipList<Order>& list, const Model& model, const Entry& target) {
+void ExpectSearchesAgree(const SkipList<Order>& list, const ListModel& model, const Entry& target) {
   const auto at_or_after = model.lower_bound(target);
   ExpectNode<Order>(list.LowerBound(target.first, target.second), at_or_after, model);
   const auto before = at_or_after == model.begin() ? model.end() : std::prev(at_or_after);
@@ -81,7 +81,7 @@ void ExpectSearchesAgree(const SkipList<Order>& list, const Model& model, const 
 }
 
 template <typename Order>
-void ExpectSameAs(const SkipList<Order>& list, const Model& model) {
+void ExpectSameAs(const SkipList<Order>& list, const ListModel& model) {
   const auto* node = list.First();
   for (auto expected = model.begin(); expected != model.end(); ++expected) {
     ExpectNode<Order>(node, expected, model);
@@ -113,7 +113,7 @@ class SkipListTest : public testing::TestWithParam<Case> {
   void Run(const Test& test) {
     ConcurrentArena arena;
     SkipList<Order> list(OrderOf(GetParam().comparator, static_cast<Order*>(nullptr)), &arena);
-    Model model(EntryOrder{GetParam().comparator});
+    ListModel model(EntryOrder{GetParam().comparator});
     typename SkipList<Order>::Hint hint = {};
     test(&list, &model, &hint, &arena);
   }
@@ -129,14 +129,14 @@ void Insert(List* list, Hint* hint, ConcurrentArena* arena, const std::string& k
 }
 
 template <typename List, typename Hint>
-void InsertBoth(List* list, Model* model, Hint* hint, ConcurrentArena* arena, const Entry& entry,
-                const std::string& value) {
+void InsertBoth(List* list, ListModel* model, Hint* hint, ConcurrentArena* arena,
+                const Entry& entry, const std::string& value) {
   if (!model->emplace(entry, value).second) return;
   Insert(list, hint, arena, entry.first, entry.second, value);
 }
 
 TEST_P(SkipListTest, EmptyList) {
-  WithList([](auto* list, Model* model, auto* /*hint*/, ConcurrentArena* /*arena*/) {
+  WithList([](auto* list, ListModel* model, auto* /*hint*/, ConcurrentArena* /*arena*/) {
     EXPECT_EQ(nullptr, list->First());
     EXPECT_EQ(nullptr, list->Last());
     for (const uint64_t tag : {uint64_t{0}, uint64_t{7}, UINT64_MAX}) {
@@ -147,7 +147,7 @@ TEST_P(SkipListTest, EmptyList) {
 }
 
 TEST_P(SkipListTest, RandomEntriesLikeAMap) {
-  WithList([](auto* list, Model* model, auto* hint, ConcurrentArena* arena) {
+  WithList([](auto* list, ListModel* model, auto* hint, ConcurrentArena* arena) {
     Random random(TestSeed(501));
     for (int i = 0; i < 5000; ++i) {
       const Entry entry{HardKey(&random), random.Skewed(6)};
@@ -167,7 +167,7 @@ TEST_P(SkipListTest, RandomEntriesLikeAMap) {
 
 TEST_P(SkipListTest, RunsUpAndDownAndBetween) {
   // Ascending runs use the hint, others must notice that they cannot.
-  WithList([](auto* list, Model* model, auto* hint, ConcurrentArena* arena) {
+  WithList([](auto* list, ListModel* model, auto* hint, ConcurrentArena* arena) {
     Random random(TestSeed(502));
     for (int run = 0; run < 300; ++run) {
       const auto step = static_cast<int64_t>(random.Uniform(5)) - 2;
@@ -185,7 +185,7 @@ TEST_P(SkipListTest, RunsUpAndDownAndBetween) {
 
 TEST_P(SkipListTest, HintsOfSeveralWritersCrossOneAnother) {
   // Without threads, so that every interleaving of two hints is an exact, repeatable one.
-  WithList([](auto* list, Model* model, auto* hint, ConcurrentArena* arena) {
+  WithList([](auto* list, ListModel* model, auto* hint, ConcurrentArena* arena) {
     Random random(TestSeed(503));
     std::vector<std::remove_pointer_t<decltype(hint)>> hints(3);
     std::vector<uint64_t> at = {0, 50'000, 10};

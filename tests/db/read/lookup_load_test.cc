@@ -18,7 +18,7 @@
 namespace nacre {
 namespace {
 
-constexpr int kKeys = 300;
+constexpr int kLoadKeys = 300;
 
 struct LoadCase {
   const char* name;
@@ -34,7 +34,7 @@ class LookupLoadTest : public PartsFixture, public testing::WithParamInterface<L
 
   void Fill(const std::string& redundancy) {
     ASSERT_NO_FATAL_FAILURE(Open(redundancy));
-    ASSERT_TRUE(IsOk(FlushKeys("key", kKeys)));
+    ASSERT_TRUE(IsOk(FlushKeys("key", kLoadKeys)));
     MutexLock lock(&parts_->state.mutex);
     view_ = family()->current_view();
   }
@@ -93,12 +93,12 @@ class LookupLoadTest : public PartsFixture, public testing::WithParamInterface<L
 TEST_P(LookupLoadTest, LoadsWhatIsMappedAndReadsTheRest) {
   ASSERT_NO_FATAL_FAILURE(Fill("none"));
   int loads = 0;
-  for (int i = 0; i < kKeys; ++i) {
+  for (int i = 0; i < kLoadKeys; ++i) {
     PinnableSlice value;
     ASSERT_TRUE(IsOk(LookUp(Key(i), &value, &loads)));
     ASSERT_EQ(value.ToString(), Value(i));
   }
-  EXPECT_EQ(loads >= kKeys, GetParam().map) << loads;
+  EXPECT_EQ(loads >= kLoadKeys, GetParam().map) << loads;
   EXPECT_EQ(loads == 0, !GetParam().map) << loads;
   PinnableSlice value;
   EXPECT_TRUE(LookUp("kex", &value, &loads).IsNotFound());
@@ -108,13 +108,13 @@ TEST_P(LookupLoadTest, LoadsWhatIsMappedAndReadsTheRest) {
 TEST_P(LookupLoadTest, TurnsToAnotherCopyWhenItsNodeDiesMeanwhile) {
   ASSERT_NO_FATAL_FAILURE(Fill("rep(2)"));
   int loads = 0;
-  for (int i = 0; i < kKeys; ++i) {
+  for (int i = 0; i < kLoadKeys; ++i) {
     PinnableSlice value;
     const NodeId killed = i == 7 ? NodeOfFirstCopy(0) : kNoNode;
     ASSERT_TRUE(IsOk(LookUp(Key(i), &value, &loads, killed))) << i;
     ASSERT_EQ(value.ToString(), Value(i));
   }
-  EXPECT_EQ(loads > kKeys / 2, GetParam().map) << "the other copy can be loaded as well";
+  EXPECT_EQ(loads > kLoadKeys / 2, GetParam().map) << "the other copy can be loaded as well";
 }
 
 TEST_P(LookupLoadTest, NamesTheNodeThatDiedMeanwhile) {
@@ -134,13 +134,13 @@ TEST_P(LookupLoadTest, NamesTheNodeThatDiedMeanwhile) {
 TEST_P(LookupLoadTest, ABatchGoesOnWhenANodeDies) {
   ASSERT_NO_FATAL_FAILURE(Fill("rep(2)"));
   std::vector<std::string> keys;
-  for (int i = 0; i < kKeys + 20; ++i) keys.push_back(Key(i));
+  for (int i = 0; i < kLoadKeys + 20; ++i) keys.push_back(Key(i));
   const std::vector<Slice> slices(keys.begin(), keys.end());
   for (const bool killed : {false, true}) {
     if (killed) {
       ASSERT_NO_FATAL_FAILURE(Kill(NodeOfFirstCopy(0)));
     }
-    for (const size_t count : {1, 2, 16, 17, 64, 65, kKeys + 20}) {
+    for (const size_t count : {1, 2, 16, 17, 64, 65, kLoadKeys + 20}) {
       std::vector<PinnableSlice> values(count);
       std::vector<Status> statuses(count);
       const size_t first = keys.size() - count;
@@ -150,7 +150,7 @@ TEST_P(LookupLoadTest, ABatchGoesOnWhenANodeDies) {
       }
       for (size_t i = 0; i < count; ++i) {
         const int key = static_cast<int>(first + i);
-        if (key >= kKeys) {
+        if (key >= kLoadKeys) {
           ASSERT_TRUE(statuses[i].IsNotFound()) << key;
           ASSERT_TRUE(values[i].empty());
         } else {

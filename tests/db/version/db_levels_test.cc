@@ -23,7 +23,7 @@
 namespace nacre {
 namespace {
 
-constexpr size_t kKeys = 3000;
+constexpr size_t kLevelKeys = 3000;
 
 class DBLevelsTest : public testing::Test {
  protected:
@@ -60,7 +60,7 @@ class DBLevelsTest : public testing::Test {
   /// Through as many levels as there are.
   void WriteAll(uint64_t seed) {
     for (ColumnFamilyHandle* family : handles_) {
-      for (size_t i = 0; i < kKeys; ++i) {
+      for (size_t i = 0; i < kLevelKeys; ++i) {
         ASSERT_TRUE(IsOk(db_->Put({}, family, Key(i), TestValue(seed + i, 200))));
       }
       ASSERT_TRUE(IsOk(db_->Flush({}, family)));
@@ -69,7 +69,7 @@ class DBLevelsTest : public testing::Test {
   }
   static void Expect(DB* db, ColumnFamilyHandle* family, uint64_t seed) {
     std::string value;
-    for (size_t i = 0; i < kKeys; i += 13) {
+    for (size_t i = 0; i < kLevelKeys; i += 13) {
       ASSERT_TRUE(IsOk(db->Get({}, family, Key(i), &value))) << Key(i);
       ASSERT_EQ(value, TestValue(seed + i, 200));
     }

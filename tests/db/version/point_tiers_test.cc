@@ -17,14 +17,14 @@
 namespace nacre {
 namespace {
 
-constexpr size_t kTables = 6;  ///< Tables in each level.
+constexpr size_t kTablesInLevel = 6;  ///< Tables in each level.
 
 class PointTiersTest : public ::testing::Test {
  protected:
   PointTiersTest() {
     VersionEdit edit;
     for (int level = 1; level <= 2; ++level) {
-      for (size_t i = 0; i < kTables; ++i) {
+      for (size_t i = 0; i < kTablesInLevel; ++i) {
         const auto table = factory_.MakeOfKeys({fmt::format("key{:03}", i)});
         tables_.push_back(table);
         edit.added.push_back({level, table});
@@ -47,7 +47,7 @@ class PointTiersTest : public ::testing::Test {
   std::vector<size_t> Indexed() const {
     std::vector<size_t> count(2);
     for (size_t i = 0; i < tables_.size(); ++i) {
-      if (tables_[i]->tier()->kind() == PointTier::Kind::kIndex) ++count[i / kTables];
+      if (tables_[i]->tier()->kind() == PointTier::Kind::kIndex) ++count[i / kTablesInLevel];
     }
     return count;
   }
@@ -71,16 +71,16 @@ TEST_F(PointTiersTest, UpperLevelsFirst) {
   for (const size_t share : {0, 4, 6, 9, 12, 3, 20}) {
     SCOPED_TRACE(share);
     ASSERT_NO_FATAL_FAILURE(Apply(Plan(share)));
-    const size_t upper = std::min(share, kTables);
-    EXPECT_EQ(Indexed(), (Counts{upper, std::min(share - upper, kTables)}));
+    const size_t upper = std::min(share, kTablesInLevel);
+    EXPECT_EQ(Indexed(), (Counts{upper, std::min(share - upper, kTablesInLevel)}));
     const TierChanges again = Plan(share);
     EXPECT_TRUE(again.to_filters.empty() && again.to_indexes.empty());
   }
 }
 
 TEST_F(PointTiersTest, WhatIsKnownIsNotLookedAtAgain) {
-  ASSERT_NO_FATAL_FAILURE(Apply(Plan(kTables)));
-  Plan(kTables);  // Finds that it is so.
+  ASSERT_NO_FATAL_FAILURE(Apply(Plan(kTablesInLevel)));
+  Plan(kTablesInLevel);  // Finds that it is so.
   const TableChunk& upper = *version_->chunks(1)[0];
   const TableChunk& lower = *version_->chunks(2)[0];
   EXPECT_TRUE(upper.IsKnownToHave(PointTier::Kind::kIndex));
@@ -94,7 +94,7 @@ TEST_F(PointTiersTest, WhatIsKnownIsNotLookedAtAgain) {
 TEST_F(PointTiersTest, UnloadedTablesAreLeftAlone) {
   VersionEdit edit;
   std::vector<std::shared_ptr<TableHandle>> unread;
-  for (size_t i = 0; i < kTables; ++i) {
+  for (size_t i = 0; i < kTablesInLevel; ++i) {
     unread.push_back(factory_.OpenUnread(*tables_[i]));
     edit.added.push_back({1, unread.back()});
   }
@@ -105,7 +105,7 @@ TEST_F(PointTiersTest, UnloadedTablesAreLeftAlone) {
     EXPECT_FALSE(version_->chunks(1)[0]->IsKnownToHave(PointTier::Kind::kIndex));
   }
   for (const auto& table : unread) ASSERT_TRUE(IsOk(table->Load(PointTier::Kind::kBloom)));
-  EXPECT_EQ(PlanPointTiers({version_}, UINT64_MAX).to_indexes.size(), kTables);
+  EXPECT_EQ(PlanPointTiers({version_}, UINT64_MAX).to_indexes.size(), kTablesInLevel);
 }
 
 }  // namespace

@@ -28,8 +28,8 @@
 namespace nacre {
 namespace {
 
-constexpr int kLevels = 5;
-constexpr uint64_t kKeys = 1'000'000;
+constexpr int kModelLevels = 5;
+constexpr uint64_t kModelKeys = 1'000'000;
 
 using Model = std::vector<TableList>;
 
@@ -41,9 +41,9 @@ class VersionModelTest : public testing::TestWithParam<const Comparator*> {
       : factory_(GetParam()),
         comparator_(factory_.comparator()),
         picker_(&current_options_, &comparator_),
-        version_(std::make_shared<const Version>(&comparator_, kLevels)),
-        model_(kLevels) {
-    options_.num_levels = kLevels;
+        version_(std::make_shared<const Version>(&comparator_, kModelLevels)),
+        model_(kModelLevels) {
+    options_.num_levels = kModelLevels;
     options_.level0_file_num_compaction_trigger = 3;
     options_.max_bytes_for_level_base = 40'000;
     options_.max_bytes_for_level_multiplier = 6;
@@ -65,7 +65,7 @@ class VersionModelTest : public testing::TestWithParam<const Comparator*> {
     if (GetParam() == &kBackwards) std::reverse(key.begin(), key.end());
     return key;
   }
-  std::string RandomKey() { return Key(random_.Uniform(kKeys)); }
+  std::string RandomKey() { return Key(random_.Uniform(kModelKeys)); }
 
   /// A table from one key to the other, whichever comes first.
   std::shared_ptr<TableHandle> Table(std::string a, std::string b, uint64_t id = 0,
@@ -116,8 +116,8 @@ class VersionModelTest : public testing::TestWithParam<const Comparator*> {
   VersionEdit Flush() {
     VersionEdit edit;
     const uint64_t flush = ++flushes_ + 1'000'000;
-    const uint64_t begin = random_.Uniform(kKeys / 2);
-    const uint64_t end = begin + 1 + random_.Uniform(kKeys - begin - 1);
+    const uint64_t begin = random_.Uniform(kModelKeys / 2);
+    const uint64_t end = begin + 1 + random_.Uniform(kModelKeys - begin - 1);
     const uint64_t middle = begin + (end - begin) / 2;
     edit.added.push_back({0, Table(Key(begin), Key(middle), 0, flush)});
     if (middle + 1 < end) edit.added.push_back({0, Table(Key(middle + 1), Key(end), 0, flush)});
@@ -181,9 +181,9 @@ class VersionModelTest : public testing::TestWithParam<const Comparator*> {
   /// Hundreds of tables at once into a gap, as a restore or an opening has them.
   VersionEdit Load() {
     VersionEdit edit;
-    const int level = 1 + static_cast<int>(random_.Uniform(kLevels - 1));
-    const uint64_t begin = random_.Uniform(kKeys);
-    const uint64_t end = std::min(kKeys, begin + 1 + random_.Uniform(kKeys / 4));
+    const int level = 1 + static_cast<int>(random_.Uniform(kModelLevels - 1));
+    const uint64_t begin = random_.Uniform(kModelKeys);
+    const uint64_t end = std::min(kModelKeys, begin + 1 + random_.Uniform(kModelKeys / 4));
     const std::string a = Key(begin);
     const std::string b = Key(end);
     const bool reversed = Less(b, a);
@@ -198,7 +198,7 @@ class VersionModelTest : public testing::TestWithParam<const Comparator*> {
 
   VersionEdit Drop() {
     VersionEdit edit;
-    const int level = static_cast<int>(random_.Uniform(kLevels));
+    const int level = static_cast<int>(random_.Uniform(kModelLevels));
     std::string a = RandomKey();
     std::string b = RandomKey();
     if (Less(b, a)) std::swap(a, b);
@@ -212,7 +212,7 @@ class VersionModelTest : public testing::TestWithParam<const Comparator*> {
   VersionEdit Repair() {
     VersionEdit edit;
     for (int i = 0; i < 3; ++i) {
-      const int level = static_cast<int>(random_.Uniform(kLevels));
+      const int level = static_cast<int>(random_.Uniform(kModelLevels));
       const TableList& tables = model_[static_cast<size_t>(level)];
       if (tables.empty()) continue;
       const auto& table = tables[random_.Uniform(tables.size())];
@@ -247,11 +247,11 @@ class VersionModelTest : public testing::TestWithParam<const Comparator*> {
   /// The edit made a few chunks for each table in it, and shares the others.
   void CheckShared(const Version& before, const VersionEdit& edit) {
     std::set<const TableChunk*> old;
-    for (int level = 1; level < kLevels; ++level) {
+    for (int level = 1; level < kModelLevels; ++level) {
       for (const auto& chunk : before.chunks(level)) old.insert(chunk.get());
     }
     size_t fresh = 0;
-    for (int level = 1; level < kLevels; ++level) {
+    for (int level = 1; level < kModelLevels; ++level) {
       const auto chunks = version_->chunks(level);
       for (size_t i = 0; i < chunks.size(); ++i) {
         fresh += old.contains(chunks[i].get()) ? 0 : 1;
@@ -262,14 +262,14 @@ class VersionModelTest : public testing::TestWithParam<const Comparator*> {
         }
       }
     }
-    ASSERT_LE(fresh, 2 * (edit.added.size() + edit.removed.size()) + 2 * kLevels);
+    ASSERT_LE(fresh, 2 * (edit.added.size() + edit.removed.size()) + 2 * kModelLevels);
   }
 
   static void CheckTables(const Version& version, const Model& model) {
     int depth = 0;
     size_t count = 0;
     bool range_deletions = false;
-    for (int level = 0; level < kLevels; ++level) {
+    for (int level = 0; level < kModelLevels; ++level) {
       const TableList& expected = model[static_cast<size_t>(level)];
       ASSERT_EQ(version.tables(level).ToList(), expected) << level;
       ASSERT_EQ(version.tables(level).size(), expected.size());
@@ -293,7 +293,7 @@ class VersionModelTest : public testing::TestWithParam<const Comparator*> {
 
   /// A key that is somewhere, most often an end of a table.
   std::string AnyKey() {
-    const TableList& tables = model_[random_.Uniform(kLevels)];
+    const TableList& tables = model_[random_.Uniform(kModelLevels)];
     if (tables.empty() || random_.OneIn(4)) return RandomKey();
     const auto& table = tables[random_.Uniform(tables.size())];
     return (random_.OneIn(2) ? First(table) : Last(table)).ToString();
@@ -308,7 +308,7 @@ class VersionModelTest : public testing::TestWithParam<const Comparator*> {
     const Slice* begin = random_.OneIn(5) ? nullptr : &low;
     const Slice* end = random_.OneIn(5) ? nullptr : &high;
     const bool after = begin != nullptr && random_.OneIn(3);
-    for (int level = 0; level < kLevels; ++level) {
+    for (int level = 0; level < kModelLevels; ++level) {
       ASSERT_EQ(version_->Overlapping(level, begin, end), InModel(level, begin, end));
       if (level == 0) continue;
       const SortedLevel& sorted = version_->sorted_level(level);
@@ -341,9 +341,9 @@ class VersionModelTest : public testing::TestWithParam<const Comparator*> {
         ASSERT_FALSE(version_->Has(level - 1, table));
       }
     }
-    const int above = static_cast<int>(random_.Uniform(kLevels));
+    const int above = static_cast<int>(random_.Uniform(kModelLevels));
     bool any = false;
-    for (int level = above + 1; level < kLevels; ++level) {
+    for (int level = above + 1; level < kModelLevels; ++level) {
       any = any || !InModel(level, &low, &high).empty();
     }
     ASSERT_EQ(version_->AnyBelow(above, low, high), any);
@@ -354,7 +354,7 @@ class VersionModelTest : public testing::TestWithParam<const Comparator*> {
     uint64_t user_bytes = 0;
     uint64_t lost_bytes = 0;
     uint64_t shadowing_bytes = 0;
-    for (int level = 0; level < kLevels; ++level) {
+    for (int level = 0; level < kModelLevels; ++level) {
       for (const auto& table : model_[static_cast<size_t>(level)]) {
         const TableMeta& meta = table->meta();
         user_bytes += meta.user_bytes;
@@ -362,7 +362,7 @@ class VersionModelTest : public testing::TestWithParam<const Comparator*> {
         const Slice begin = First(table);
         const Slice end = Last(table);
         bool over = level == 0 && version_->level0_runs() > 1;
-        for (int deeper = level + 1; deeper < kLevels && !over; ++deeper) {
+        for (int deeper = level + 1; deeper < kModelLevels && !over; ++deeper) {
           over = !InModel(deeper, &begin, &end).empty();
         }
         if (over) shadowing_bytes += meta.user_bytes;
@@ -432,7 +432,7 @@ TEST_P(VersionModelTest, DeeperRangesAreBounded) {
   // If there are more tables than there may be ranges, neighbours count as one: all tables are
   // covered, and what lies beyond the first and the last is not.
   VersionEdit edit;
-  const TableList tables = TablesFromTo(1000, kKeys, 3 * Version::kDeeperRangesMax / 2);
+  const TableList tables = TablesFromTo(1000, kModelKeys, 3 * Version::kDeeperRangesMax / 2);
   for (const auto& table : tables) edit.added.push_back({3, table});
   version_ = Version::Apply(*version_, edit);
   const std::vector<KeyRange> ranges = version_->DeeperRanges(1, nullptr, nullptr);

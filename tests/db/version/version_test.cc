@@ -78,11 +78,11 @@ class VersionTest : public testing::TestWithParam<const Comparator*> {
   const InternalKeyComparator& comparator_;
 };
 
-const BackwardsComparator kBackwards;
+const BackwardsComparator kBackwardsOrder;
 
 INSTANTIATE_TEST_SUITE_P(Orders, VersionTest,
                          testing::Values(BytewiseComparator(), ReverseBytewiseComparator(),
-                                         &kBackwards));
+                                         &kBackwardsOrder));
 
 TEST_P(VersionTest, FindsTheFirstTableWhoseRangeHoldsTheKey) {
   Random random(TestSeed(31));

@@ -26,7 +26,7 @@ using std::chrono::milliseconds;
 using std::chrono::seconds;
 
 /// Far beyond what the failover of a shard takes.
-constexpr seconds kPatience(60);
+constexpr seconds kBankPatience(60);
 
 /// Set by SIGTERM.
 volatile std::sig_atomic_t closing = 0;
@@ -140,7 +140,7 @@ class Teller {
     for (;;) {
       const Status status = Read(db_, plan_, index_, &accounts_, is_new);
       if (status.ok()) break;
-      const bool late = std::chrono::steady_clock::now() - begun > kPatience;
+      const bool late = std::chrono::steady_clock::now() - begun > kBankPatience;
       if (late || status.IsCorruption() || status.IsInvalidArgument()) {
         Fail(known_, "a read: " + status.ToString());
         return false;
@@ -255,7 +255,7 @@ void BankProcess::Continue() { process_->Signal(SIGCONT); }
 
 int BankProcess::Close() {
   process_->Signal(SIGTERM);
-  return process_->AwaitExit(static_cast<int>(kPatience.count()));
+  return process_->AwaitExit(static_cast<int>(kBankPatience.count()));
 }
 
 bool IsBankProcess() { return std::getenv("NACRE_BANK_BOOK") != nullptr; }
@@ -276,7 +276,7 @@ void RunBank() {
   const auto begun = std::chrono::steady_clock::now();
   do {
     opened = ShardedDB::Open(plan.Options(), plan.keyspace, &db);
-  } while (!opened.ok() && std::chrono::steady_clock::now() - begun < kPatience);
+  } while (!opened.ok() && std::chrono::steady_clock::now() - begun < kBankPatience);
   const size_t first = EnvironmentNumber("NACRE_BANK_FIRST");
   if (!opened.ok()) Fail(&book[first], "opening: " + opened.ToString());
   ASSERT_TRUE(IsOk(opened));

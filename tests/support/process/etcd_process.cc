@@ -35,8 +35,8 @@ namespace {
 
 using std::chrono::steady_clock;
 
-constexpr int kStartSeconds = 60;
-constexpr int kStopSeconds = 30;
+constexpr int kEtcdStartSeconds = 60;
+constexpr int kEtcdStopSeconds = 30;
 constexpr int kControlSeconds = 30;
 /// Below those that Linux gives to sockets by itself, and away from the well-known ones of etcd.
 constexpr int kFirstPort = 12000;
@@ -120,7 +120,7 @@ void EtcdProcess::Launch(const std::string& members) {
 }
 
 bool EtcdProcess::AwaitAnswer() {
-  const auto deadline = steady_clock::now() + std::chrono::seconds(kStartSeconds);
+  const auto deadline = steady_clock::now() + std::chrono::seconds(kEtcdStartSeconds);
   while (steady_clock::now() < deadline) {
     if (Control({"endpoint", "health"}).exit_code == 0) return true;
     siginfo_t ended{};
@@ -140,7 +140,7 @@ void EtcdProcess::Kill() { process_.reset(); }
 
 void EtcdProcess::Stop() {
   process_->Signal(SIGTERM);
-  process_->AwaitExit(kStopSeconds);
+  process_->AwaitExit(kEtcdStopSeconds);
   process_.reset();
 }
 

@@ -2,6 +2,7 @@
 
 #include <sys/types.h>
 
+#include <chrono>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -9,6 +10,7 @@
 
 #include "tests/support/process/memnode_process.h"
 #include "tests/support/temp_folder.h"
+#include "util/clock.h"
 
 namespace nacre {
 
@@ -76,5 +78,8 @@ class EtcdCluster {
  private:
   std::vector<std::unique_ptr<EtcdProcess>> members_;
 };
+
+/// What a call of a cluster that works never needs.
+inline Deadline Ample() { return Deadline::After(Clock::System(), std::chrono::seconds(60)); }
 
 }  // namespace nacre

@@ -21,8 +21,8 @@ namespace {
 
 using std::chrono::steady_clock;
 
-constexpr int kStartSeconds = 30;
-constexpr int kStopSeconds = 30;
+constexpr int kNodeStartSeconds = 30;
+constexpr int kNodeStopSeconds = 30;
 
 /// The binaries lie beside the test's own, wherever that was built.
 std::string BinaryPath(const std::string& binary) {
@@ -172,7 +172,7 @@ void MemnodeProcess::Start() {
   }
   process_ = std::make_unique<ChildProcess>("nacre-memnode", arguments, options_.environment);
   // "ready: tcp:127.0.0.1:40123 with ..."
-  const std::string output = process_->AwaitOutput(" with ", kStartSeconds);
+  const std::string output = process_->AwaitOutput(" with ", kNodeStartSeconds);
   const size_t ready = output.find("ready: ");
   const size_t end = output.find(" with ");
   if (ready == std::string::npos || end == std::string::npos) {
@@ -186,7 +186,7 @@ void MemnodeProcess::Kill() { process_.reset(); }
 
 int MemnodeProcess::Terminate() {
   process_->Signal(SIGTERM);
-  const int code = process_->AwaitExit(kStopSeconds);
+  const int code = process_->AwaitExit(kNodeStopSeconds);
   process_.reset();
   return code;
 }

@@ -22,7 +22,7 @@ namespace nacre {
 namespace {
 
 constexpr char kMark[] = "NACRE_TEST_PRIVATE_NETWORK";
-constexpr std::chrono::minutes kPatience{5};
+constexpr std::chrono::minutes kNetworkPatience{5};
 constexpr int kNoNamespace = 77;
 constexpr int kNoNftables = 78;
 constexpr char kNft[] = "PATH=$PATH:/usr/sbin:/sbin nft ";
@@ -78,7 +78,7 @@ int RunInside() {
     if (ready) execve(self.c_str(), arguments, variables.data());
     _exit(kNoNamespace);
   }
-  const auto deadline = std::chrono::steady_clock::now() + kPatience;
+  const auto deadline = std::chrono::steady_clock::now() + kNetworkPatience;
   int status = 0;
   while (waitpid(child, &status, WNOHANG) == 0) {
     if (std::chrono::steady_clock::now() > deadline) kill(child, SIGKILL);

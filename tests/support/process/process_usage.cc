@@ -15,7 +15,7 @@ namespace nacre {
 
 namespace {
 
-constexpr std::chrono::seconds kPatience{30};
+constexpr std::chrono::seconds kUsagePatience{30};
 constexpr std::chrono::milliseconds kLook{10};
 /// So many looks, of at most so many, with the same result.
 constexpr int kLooksAlike = 25;
@@ -92,7 +92,7 @@ ProcessUsage UsageAtRest(pid_t process) {
 }
 
 ProcessUsage AwaitUsage(pid_t process, const ProcessUsage& limit) {
-  const auto deadline = std::chrono::steady_clock::now() + kPatience;
+  const auto deadline = std::chrono::steady_clock::now() + kUsagePatience;
   while (true) {
     ProcessUsage usage = UsageOf(process);
     const bool late = std::chrono::steady_clock::now() >= deadline;

@@ -17,7 +17,7 @@ using std::chrono::nanoseconds;
 /// How long an answer takes on its way, each way.
 constexpr uint64_t kMicrosMax = 800;
 /// How often a wait for changes looks for one.
-constexpr microseconds kLook{1500};
+constexpr microseconds kWatchLook{1500};
 
 }  // namespace
 
@@ -76,7 +76,7 @@ class SimStore::Connection final : public Coordinator {
         store_->EndLeases();
         if (store_->ChangedSince(prefix, revision)) return Status::OK();
       }
-      Clock::System()->SleepFor(std::min<nanoseconds>(kLook, deadline.Remaining()));
+      Clock::System()->SleepFor(std::min<nanoseconds>(kWatchLook, deadline.Remaining()));
     }
     return Status::TimedOut("nothing has changed");
   }

@@ -15,7 +15,7 @@ namespace {
 using std::chrono::microseconds;
 using std::chrono::milliseconds;
 
-constexpr milliseconds kOpenPause{50};
+constexpr milliseconds kFollowerOpenPause{50};
 
 bool IsPassing(const Status& status) {
   return status.IsUnavailable() || status.IsTimedOut() || status.IsTryAgain();
@@ -80,7 +80,7 @@ bool Follower::Open() {
     if (!IsPassing(status) && !status.IsInvalidArgument()) {
       cluster_->scheduler().Fail("a follower opens: " + status.ToString());
     }
-    Clock::System()->SleepFor(kOpenPause);
+    Clock::System()->SleepFor(kFollowerOpenPause);
   }
   return false;
 }

@@ -16,7 +16,7 @@ namespace {
 using std::chrono::microseconds;
 using std::chrono::milliseconds;
 
-constexpr milliseconds kOpenPause{50};
+constexpr milliseconds kOwnerOpenPause{50};
 
 }  // namespace
 
@@ -34,7 +34,7 @@ Owner::Owner(Cluster* cluster, Model* model, const OwnerOptions& options)
 void Owner::Run() {
   if (options_.promoted != nullptr) {
     options_.promoted->Finish();
-    while (!options_.promoted->ended()) Clock::System()->SleepFor(kOpenPause);
+    while (!options_.promoted->ended()) Clock::System()->SleepFor(kOwnerOpenPause);
   }
   if (Open()) {
     std::vector<Thread> threads;
@@ -88,7 +88,7 @@ bool Owner::Open() {
                           status.IsFenced() || status.IsAborted() || status.IsNoSpace() ||
                           status.IsInvalidArgument();
     if (!expected) cluster_->scheduler().Fail("open: " + status.ToString());
-    Clock::System()->SleepFor(kOpenPause);
+    Clock::System()->SleepFor(kOwnerOpenPause);
   }
   return false;
 }

@@ -16,7 +16,6 @@ using std::chrono::milliseconds;
 using std::chrono::seconds;
 
 constexpr size_t kGroups = 60;
-constexpr milliseconds kLook{100};
 
 /// One more than the fragments of a table at least; and a new owner needs more than half of the
 /// nodes.

@@ -63,6 +63,9 @@ class Story {
   std::string Run();
 
  private:
+  /// So often it is looked whether something has come true.
+  static constexpr std::chrono::milliseconds kLook{100};
+
   struct Redundancy {
     const char* name;
     size_t fragments;

@@ -21,8 +21,6 @@ namespace {
 using std::chrono::milliseconds;
 using std::chrono::seconds;
 
-constexpr milliseconds kLook{100};
-
 }  // namespace
 
 void Story::Heal() {

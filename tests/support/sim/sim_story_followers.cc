@@ -16,7 +16,6 @@ using std::chrono::milliseconds;
 using std::chrono::seconds;
 
 constexpr size_t kMaxFollowers = 3;
-constexpr milliseconds kLook{100};
 
 }  // namespace
 

@@ -18,6 +18,13 @@ struct SqlOutcome {
 /// Where the tables of a connection are.
 enum class SqlTables { kNative, kNacre };
 
+/// What makes a table.
+struct SqlTableText {
+  const char* name;
+  const char* columns;
+  const char* index;  ///< Columns of a secondary index, or null.
+};
+
 /// A connection of SQLite to a database in memory, or in `file`; with kNacre, the extension is
 /// loaded into it. Failure to open fails the test.
 class SqlConnection {

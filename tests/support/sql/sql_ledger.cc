@@ -12,13 +12,7 @@ namespace {
 constexpr uint64_t kAccounts = 20;
 constexpr auto kMostPatience = std::chrono::seconds(60);
 
-struct TableText {
-  const char* name;
-  const char* columns;
-  const char* index;  ///< Columns of a secondary index, or null.
-};
-
-const TableText kTables[] = {
+const SqlTableText kLedgerTables[] = {
     {"done", "writer INTEGER PRIMARY KEY, n INT", nullptr},
     {"account", "id INTEGER PRIMARY KEY, balance INT", nullptr},
     {"entry", "writer INT, n INT, k INT, account INT, amount INT, PRIMARY KEY(writer, n, k)",
@@ -41,7 +35,7 @@ SqlLedger::SqlLedger(SqlTables tables, const std::string& options, uint64_t seed
 
 void SqlLedger::Create(SqlTables tables, const std::string& options) {
   const auto start = std::chrono::steady_clock::now();
-  for (const TableText& table : kTables) {
+  for (const SqlTableText& table : kLedgerTables) {
     const std::string name = table.name;
     if (tables == SqlTables::kNative) {
       connection_.Query("CREATE TABLE " + name + "(" + table.columns + ")");

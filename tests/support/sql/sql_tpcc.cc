@@ -7,13 +7,7 @@ namespace {
 
 constexpr int kDistricts = 10;
 
-struct TableText {
-  const char* name;
-  const char* columns;
-  const char* index;  ///< Columns of a secondary index, or null.
-};
-
-const TableText kTables[] = {
+const SqlTableText kTpccTables[] = {
     {"warehouse", "w_id INTEGER PRIMARY KEY, w_tax INT, w_ytd INT", nullptr},
     {"district",
      "d_w_id INT, d_id INT, d_tax INT, d_ytd INT, d_next_o_id INT, PRIMARY KEY(d_w_id, d_id)",
@@ -44,7 +38,7 @@ const TableText kTables[] = {
 std::string LastName(int number) { return "NAME" + std::to_string(number % 10); }
 
 void CreateTables(SqlTables tables, const std::string& options, SqlConnection* connection) {
-  for (const TableText& table : kTables) {
+  for (const SqlTableText& table : kTpccTables) {
     const std::string name = table.name;
     if (tables == SqlTables::kNacre) {
       const std::string index =

@@ -67,4 +67,23 @@ std::string InternalKey(const Slice& user_key, uint64_t tag) {
   return key;
 }
 
+TestEntry PutEntry(const std::string& key, SequenceNumber sequence, std::string value) {
+  return {key, PackTag(sequence, ValueType::kValue), std::move(value)};
+}
+
+void ExpectAt(const InternalIterator& iterator, const std::vector<TestEntry>& entries, size_t i) {
+  ASSERT_TRUE(iterator.status().ok()) << iterator.status().ToString();
+  ASSERT_EQ(iterator.Valid(), i < entries.size());
+  if (!iterator.Valid()) return;
+  ASSERT_EQ(iterator.user_key(), Slice(entries[i].user_key));
+  ASSERT_EQ(iterator.tag(), entries[i].tag);
+  ASSERT_EQ(iterator.value(), Slice(entries[i].value));
+}
+
+std::string SkewedBytes(Random* random, int max_bits, uint64_t alphabet) {
+  std::string bytes(random->Skewed(max_bits), '\0');
+  for (char& byte : bytes) byte = static_cast<char>(random->Uniform(alphabet));
+  return bytes;
+}
+
 }  // namespace nacre

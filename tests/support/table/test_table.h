@@ -11,6 +11,7 @@
 #include "table/table_reader.h"
 #include "tests/support/table/memory_extent.h"
 #include "tests/support/table/vector_iterator.h"
+#include "util/random.h"
 
 namespace nacre {
 
@@ -48,5 +49,13 @@ std::vector<TestEntry> ReadAll(InternalIterator* iterator);
 bool operator==(const TestEntry& a, const TestEntry& b);
 
 std::string InternalKey(const Slice& user_key, uint64_t tag);
+
+TestEntry PutEntry(const std::string& key, SequenceNumber sequence, std::string value);
+
+/// Fails the test unless `iterator` stands at entry `i`, or at none if there are fewer.
+void ExpectAt(const InternalIterator& iterator, const std::vector<TestEntry>& entries, size_t i);
+
+/// Less than 2^`max_bits` bytes, of which each is below `alphabet`; as a rule few.
+std::string SkewedBytes(Random* random, int max_bits, uint64_t alphabet);
 
 }  // namespace nacre
