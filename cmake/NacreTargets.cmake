@@ -24,7 +24,7 @@ endfunction()
 
 # nacre_compile_together(TARGET SOURCE...): compiles up to eight of the sources that are in the same
 # folder as one, as most of what a source takes to compile are headers that its neighbours include,
-# too: it halves the time of a build from nothing. So names in anonymous namespaces are unique within
+# too: it halves the time of a build from nothing. So names in anonymous namespaces are unique in
 # a folder. No source relies on what its neighbours include, as `./run lint` shows.
 function(nacre_compile_together target)
   if(NOT NACRE_COMPILE_TOGETHER)

@@ -25,7 +25,7 @@
 #include "util/codes/crc32c.h"
 #include "util/draw_id.h"
 #include "util/log.h"
-#include "util/round_up.h"
+#include "util/memory/round_up.h"
 #include "util/uri.h"
 
 namespace nacre::pool {

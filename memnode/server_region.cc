@@ -10,7 +10,7 @@
 #include "pool/wire/node_stats.h"
 #include "util/codes/crc32c.h"
 #include "util/log.h"
-#include "util/round_up.h"
+#include "util/memory/round_up.h"
 #include "util/uri.h"
 
 namespace nacre::pool {

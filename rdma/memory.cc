@@ -17,7 +17,7 @@
 
 #include "rdma/dax.h"
 #include "rdma/transport.h"
-#include "util/round_up.h"
+#include "util/memory/round_up.h"
 #include "util/uri.h"
 
 // The headers may be older than the kernel: these came with Linux 5.14 and 6.1.

@@ -8,9 +8,9 @@
 #include <vector>
 
 #include "util/memory/arena_block.h"
+#include "util/memory/round_up.h"
 #include "util/mutex.h"
 #include "util/per_thread.h"
-#include "util/round_up.h"
 
 namespace nacre {
 namespace {

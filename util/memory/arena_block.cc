@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <new>
 
-#include "util/round_up.h"
+#include "util/memory/round_up.h"
 
 #ifndef MADV_POPULATE_WRITE
 #define MADV_POPULATE_WRITE 23
