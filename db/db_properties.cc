@@ -240,6 +240,7 @@ bool DBProperties::Number(std::string_view name, uint64_t* value) const {
       {"log.segments-left", [](P p) { return uint64_t{p.LogStats().ensemble_changes}; }},
       {"log.kept-bytes", [](P p) { return p.parts_->committer.kept_log_bytes(); }},
       {"log.readers", [](P p) { return uint64_t{p.parts_->context.log_readers.List().size()}; }},
+      {"slow-operations", [](P p) { return p.parts_->context.slow_operations.count(); }},
       {"archived-sequence", [](P p) { return p.parts_->context.log_readers.Restorable(); }},
   };
   constexpr std::string_view kFallback = "flush.fallback.";
@@ -291,6 +292,16 @@ bool DBProperties::Map(std::string_view name, std::map<std::string, std::string>
       (*value)[fmt::format("{:016x}", reader.reader)] =
           fmt::format("has all up to {}, restorable up to {}, heard of {} ms ago", reader.sequence,
                       reader.restorable, reader.age_nanos / 1'000'000);
+    }
+    return true;
+  }
+  if (name == "slow-operations") {
+    const uint64_t now = parts_->context.clock->NowNanos();
+    // Their numbers keep them in their order.
+    size_t number = 0;
+    for (const SlowOperations::Line& line : parts_->context.slow_operations.Latest()) {
+      (*value)[fmt::format("{:03}", number++)] = fmt::format(
+          "{:.1f} s ago: {}", static_cast<double>(now - line.at_nanos) / 1e9, line.text);
     }
     return true;
   }

@@ -30,8 +30,9 @@ constexpr std::string_view kOfFamilies[] = {
     "disable_auto_compactions",
 };
 constexpr std::string_view kOfDatabases[] = {
-    "delayed_write_rate", "max_background_jobs", "max_subcompactions",    "repair_bytes_per_second",
-    "near_data_flush",    "compaction",          "allow_degraded_writes",
+    "delayed_write_rate",      "max_background_jobs",      "max_subcompactions",
+    "repair_bytes_per_second", "near_data_flush",          "compaction",
+    "allow_degraded_writes",   "slow_operation_threshold",
 };
 
 /// Checks that the options exist.

@@ -20,7 +20,7 @@ Status DBImpl::PinTables(PinnedTables* pinned) {
   }
   // A replaced owner lacks the writes of its successor.
   NACRE_RETURN_IF_ERROR(parts_.context.CheckLease());
-  pinned->next_table_id = parts_.context.next_table_id.load(std::memory_order_relaxed);
+  pinned->next_table_id = parts_.context.tables_begun.next_id();
   pinned->tables.clear();
   ForEachTable(versions, [&](const auto& table, int level) {
     // After a repair from footers tables may be ahead of what the manifest knew.

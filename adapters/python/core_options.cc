@@ -56,7 +56,8 @@ Setter Text(std::string Options::*field) {
   };
 }
 
-Setter Seconds(std::chrono::milliseconds Options::*field) {
+template <typename Struct, typename Duration>
+Setter Seconds(Duration Struct::*field) {
   return [field](const std::string& name, const py::handle& value, Options* options) {
     if (!PyFloat_Check(value.ptr()) && !PyLong_Check(value.ptr())) {
       ThrowType(name, "seconds as a number", value);
@@ -66,7 +67,8 @@ Setter Seconds(std::chrono::milliseconds Options::*field) {
     if (!(seconds >= -kMost && seconds <= kMost)) {
       throw StatusFailure(Status::InvalidArgument("option '" + name + "' is out of range"));
     }
-    options->*field = std::chrono::milliseconds(std::llround(seconds * 1000));
+    constexpr double kASecond = Duration::period::den;
+    options->*field = Duration(std::llround(seconds * kASecond));
   };
 }
 
@@ -138,6 +140,7 @@ const Setters& DatabaseSetters() {
             {"absolute_consistency", WALRecoveryMode::kAbsoluteConsistency},
             {"point_in_time_recovery", WALRecoveryMode::kPointInTimeRecovery},
             {"skip_any_corrupted_records", WALRecoveryMode::kSkipAnyCorruptedRecords}})},
+      {"max_archive_lag_MB", Plain(&Options::max_archive_lag_MB)},
       {"manifest_image_interval", Seconds(&Options::manifest_image_interval)},
       {"manifest_image_edits", Plain(&Options::manifest_image_edits)},
       {"delayed_write_rate", Plain(&Options::delayed_write_rate)},
@@ -157,6 +160,7 @@ const Setters& DatabaseSetters() {
       {"create_missing_column_families", Plain(&Options::create_missing_column_families)},
       {"db_log_dir", Text(&Options::db_log_dir)},
       {"metrics_address", Text(&Options::metrics_address)},
+      {"slow_operation_threshold", Seconds(&Options::slow_operation_threshold)},
       {"statistics", Counters()},
   };
   return kSetters;

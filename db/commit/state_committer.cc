@@ -57,7 +57,7 @@ void StateCommitter::TakeOver(const std::map<uint64_t, LogSegment>& segments, Se
 
 Status StateCommitter::CommitEdit(ManifestEdit* edit) {
   // The next owner must not give an id anew that may be in a node's memory.
-  edit->next_table_id = context_.next_table_id.load(std::memory_order_relaxed);
+  edit->next_table_id = context_.tables_begun.next_id();
   const auto name_nodes = [&](const std::vector<ExtentAddr>& extents) REQUIRES(mutex) {
     for (const ExtentAddr& extent : extents) {
       const NodeId node = extent.start.node;

@@ -329,7 +329,7 @@ Status RangeCompactor::ReserveOutputs(uint64_t output_bytes, int doublings, uint
   const uint64_t count = one_table || output_bytes < least ? 1 : output_bytes / least + 2;
   for (uint64_t wanted = count * capacity; wanted > 0;) {
     pool::ReservedTable table;
-    table.id = context_.NewTableId();
+    table.id = context_.tables_begun.NewId();
     const Status status =
         context_.Reserve(wanted_redundancy, capacity, preferred, &table.placement);
     if (status.ok()) {

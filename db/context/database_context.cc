@@ -30,9 +30,10 @@ DatabaseContext::DatabaseContext(DB* db, const Options& given_options,
                    .log = options.info_log.get(),
                    .budget = options.index_memory_budget,
                    .tables = std::move(tables)}),
-      next_table_id(first_table_id),
-      tables_begun(client),
+      tables_begun(client, first_table_id),
       log_readers(clock),
+      slow_operations(name, clock, options.info_log.get(), &live.slow_operation_threshold,
+                      [this](NodeId node) { return client->node_address(node); }),
       events(client->threads(), db, name, options.listeners) {}
 
 Status DatabaseContext::ExplainFailure(Status failure) {

@@ -14,6 +14,7 @@
 #include "db/context/node_refusals.h"
 #include "db/context/owner_events.h"
 #include "db/context/owner_lease.h"
+#include "db/context/slow_operations.h"
 #include "db/options/live_options.h"
 #include "db/version/point_tiers.h"
 #include "db/version/table_handle.h"
@@ -58,7 +59,6 @@ struct DatabaseContext {
                    std::shared_ptr<TableHandle>* handle) {
     return TableHandle::Open(meta, comparator, Surroundings(), point_tiers.first(), handle);
   }
-  uint64_t NewTableId() { return next_table_id.fetch_add(1, std::memory_order_relaxed); }
   /// What the filters of new tables take. They stand in for point indexes that have no room here:
   /// while there is room for all, none is written.
   int BloomBitsPerKey() const { return point_tiers.memory() == nullptr ? 0 : kBloomBitsPerKey; }
@@ -96,13 +96,13 @@ struct DatabaseContext {
   PointTiers point_tiers;
   EpochDomain epochs;  ///< After what retired views free their tables through.
 
-  std::atomic<uint64_t> next_table_id;
   TablesBegun tables_begun;
   CopyBytes copy_bytes;
   LogReaders log_readers;
   Executors executors;
   NodeRefusals refusals;
   DBCounters counters;
+  SlowOperations slow_operations;
   OwnerEvents events;
   std::unique_ptr<OwnerLease> lease;  ///< Null: an embedded pool. Set before anybody reads.
   std::atomic<bool> closed{false};    ///< EndReads was called.

@@ -263,7 +263,7 @@ Status MemTableFlusher::NewFlushOutput(const PartFlush& flush, TableMeta* identi
     reserved = context_.Reserve(context_.redundancy.For(0), bytes, kNoNode, &placement);
   }
   NACRE_RETURN_IF_ERROR(std::move(reserved));
-  identity->id = context_.NewTableId();
+  identity->id = context_.tables_begun.NewId();
   if (Status status =
           context_.store.NewWriter(identity->id, placement, context_.options.chunk_size, writer);
       !status.ok()) {

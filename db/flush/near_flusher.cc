@@ -130,7 +130,7 @@ bool NearFlusher::Flush(const PartFlush& flush, const MergeOptions& merge, Flush
     const uint32_t start = context_.client->start_id(executor);
     pool::JobEnd end;
     tables.outputs.assign(1, pool::ReservedTable());
-    tables.outputs.front().id = context_.NewTableId();
+    tables.outputs.front().id = context_.tables_begun.NewId();
     Status status = context_.Reserve(context_.redundancy.For(0), flush.bound, executor,
                                      &tables.outputs.front().placement);
     if (!status.ok()) {  // Which a flush here meets as well, and answers.

@@ -93,6 +93,9 @@ constexpr Figure kFigures[] = {
      [](P p) { return p.redundancy_keeper->metadata_scrub().damaged.load(); }},
     {{"nacre_db_scrub_healed_copies_total", "Those of them that are whole again.", Kind::kCounter},
      [](P p) { return p.redundancy_keeper->metadata_scrub().healed.load(); }},
+    {{"nacre_db_slow_operations_total",
+      "Operations that took at least slow_operation_threshold, if it is set.", Kind::kCounter},
+     [](P p) { return p.context.slow_operations.count(); }},
     {{"nacre_db_events_dropped_total", "Events that listeners were too slow for.", Kind::kCounter},
      [](P p) { return p.context.events.dropped(); }},
 };

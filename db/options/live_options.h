@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <chrono>
 #include <cstdint>
 #include <string>
 
@@ -27,6 +28,7 @@ struct LiveOptions {
     near_data_flush = options.near_data_flush;
     compaction = options.compaction;
     allow_degraded_writes = options.allow_degraded_writes;
+    slow_operation_threshold = options.slow_operation_threshold;
   }
   void PutInto(DBOptions* options) const {
     options->delayed_write_rate = delayed_write_rate;
@@ -36,6 +38,7 @@ struct LiveOptions {
     options->near_data_flush = near_data_flush;
     options->compaction = compaction;
     options->allow_degraded_writes = allow_degraded_writes;
+    options->slow_operation_threshold = slow_operation_threshold;
   }
 
   /// How many run at once: one of the jobs is a flush.
@@ -48,6 +51,7 @@ struct LiveOptions {
   std::atomic<NearDataFlush> near_data_flush;
   std::atomic<CompactionSite> compaction;
   std::atomic<bool> allow_degraded_writes;
+  std::atomic<std::chrono::microseconds> slow_operation_threshold;
 };
 
 }  // namespace nacre

@@ -165,6 +165,8 @@ Status CheckOptions(const Options& options, const std::string& name, RedundancyP
       BoundOf("chunk_size", options.chunk_size, 4 << 10, 16 * kMiB),
       BoundOf("operation_timeout (ms)", options.operation_timeout.count(), 1, 3'600'000),
       BoundOf("follow_interval (ms)", options.follow_interval.count(), 0, 3'600'000),
+      BoundOf("slow_operation_threshold (us)", options.slow_operation_threshold.count(), 0,
+              3'600'000'000),
   };
   NACRE_RETURN_IF_ERROR(CheckBounds(bounds));
   if (!std::has_single_bit(options.chunk_size) || options.slab_size % options.chunk_size != 0) {

@@ -134,13 +134,15 @@ std::optional<std::string> TextOf(const std::string& value) {
   return value.find_first_of(";={}") == std::string::npos ? value : "{" + value + "}";
 }
 
-bool Parse(std::string_view text, std::chrono::milliseconds* value) {
+template <typename Period>
+bool Parse(std::string_view text, std::chrono::duration<int64_t, Period>* value) {
   int64_t count = 0;
   if (!Parse(text, &count) || count < 0) return false;
-  *value = std::chrono::milliseconds(count);
+  *value = std::chrono::duration<int64_t, Period>(count);
   return true;
 }
-std::optional<std::string> TextOf(std::chrono::milliseconds value) {
+template <typename Period>
+std::optional<std::string> TextOf(std::chrono::duration<int64_t, Period> value) {
   return std::to_string(value.count());
 }
 
@@ -229,6 +231,7 @@ constexpr Field<DBOptions> kDBFields[] = {
     NACRE_DB_OPTION(follow_interval),
     NACRE_DB_OPTION(db_log_dir),
     NACRE_DB_OPTION(metrics_address),
+    NACRE_DB_OPTION(slow_operation_threshold),
     NACRE_DB_OPTION(info_log_level),
     NACRE_DB_OPTION(max_log_file_size),
     NACRE_DB_OPTION(log_file_time_to_roll),
@@ -236,6 +239,7 @@ constexpr Field<DBOptions> kDBFields[] = {
     NACRE_DB_OPTION(manual_wal_flush),
     NACRE_DB_OPTION(wal_recovery_mode),
     NACRE_DB_OPTION(WAL_size_limit_MB),
+    NACRE_DB_OPTION(max_archive_lag_MB),
     NACRE_DB_OPTION(manifest_image_interval),
     NACRE_DB_OPTION(manifest_image_edits),
     NACRE_DB_OPTION(delayed_write_rate),

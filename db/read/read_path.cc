@@ -8,6 +8,7 @@
 #include "db/context/operation_counts.h"
 #include "db/read/db_iterator.h"
 #include "db/read/view_reads.h"
+#include "db/read/watched_iterator.h"
 #include "util/exceptions.h"
 #include "util/perf_step.h"
 #include "util/planted_bug.h"
@@ -39,6 +40,7 @@ std::shared_ptr<const ReadView> ReadPath::HoldConsistent(const ColumnFamily& fam
 Status ReadPath::Get(const ReadOptions& options, const ColumnFamily& family, const Slice& key,
                      PinnableSlice* value) try {
   NACRE_RETURN_IF_ERROR(context_.CheckLease());
+  const SlowOperationWatch watch(&context_.slow_operations, "Get", family.name(), key);
   EpochDomain::Guard guard(&context_.epochs);
   SequenceNumber snapshot = 0;
   const ReadView& view = *PinConsistent(family, options, &snapshot);
@@ -109,6 +111,8 @@ void ReadPath::MultiGet(const ReadOptions& options, const ColumnFamily& family, 
     std::fill_n(statuses, num_keys, status);
     return;
   }
+  const SlowOperationWatch watch(&context_.slow_operations, "MultiGet", family.name(),
+                                 num_keys > 0 ? keys[0] : Slice(), num_keys);
   EpochDomain::Guard guard(&context_.epochs);
   const uint64_t start = StartOfMultiGet();
   SequenceNumber snapshot = 0;
@@ -136,6 +140,9 @@ std::unique_ptr<Iterator> ReadPath::NewIterator(const ReadOptions& options,
   SequenceNumber snapshot = 0;
   std::shared_ptr<const ReadView> view = HoldConsistent(family, options, &snapshot);
   auto iterator = NewUserIterator(std::move(view), snapshot, options);
+  if (context_.slow_operations.threshold().count() != 0) [[unlikely]] {
+    iterator = NewWatchedIterator(std::move(iterator), &context_.slow_operations, family.name());
+  }
   if (context_.options.statistics == nullptr) [[likely]]
     return iterator;
   return NewCountedIterator(std::move(iterator), context_.options.statistics, context_.clock);

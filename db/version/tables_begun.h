@@ -1,5 +1,6 @@
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <iterator>
 #include <set>
@@ -9,13 +10,19 @@
 
 namespace nacre {
 
-/// The work that makes tables, until they are in a version: no repair replaces what lost nodes take
-/// with them meanwhile.
+/// The numbers of tables, and the work that makes them, until they are in a version: no repair
+/// replaces what lost nodes take with them meanwhile.
 ///
 /// Thread safety: all methods may be called from many threads at once.
 class TablesBegun {
  public:
-  explicit TablesBegun(const pool::PoolClient* client) : client_(client) {}
+  TablesBegun(const pool::PoolClient* client, uint64_t first_id)
+      : client_(client), next_id_(first_id) {}
+
+  /// The number of a new table.
+  uint64_t NewId() { return next_id_.fetch_add(1, std::memory_order_relaxed); }
+  /// No table has it, or a greater one.
+  uint64_t next_id() const { return next_id_.load(std::memory_order_relaxed); }
 
   /// The number that ends it.
   uint64_t Begin() EXCLUDES(mutex_) {
@@ -35,6 +42,7 @@ class TablesBegun {
 
  private:
   const pool::PoolClient* const client_;
+  std::atomic<uint64_t> next_id_;
   mutable Mutex mutex_;
   /// As PoolClient::membership_changes.
   std::multiset<uint64_t> begun_ GUARDED_BY(mutex_);

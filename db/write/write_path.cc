@@ -34,6 +34,16 @@ Status CheckUpdateOf(const ColumnFamilyOptions& options, ValueType type, const S
 
 bool DeletesOnly(const WriteBatch& updates) { return !updates.HasPut() && !updates.HasMerge(); }
 
+Slice FirstKey(const WriteBatch& updates) {
+  Slice first;
+  bool found = false;
+  // What cannot be read fails when it is inserted.
+  ForEachUpdate(updates.Data(), [&](ValueType, uint32_t, const Slice& key, const Slice&) {
+    if (!std::exchange(found, true)) first = key;
+  }).IgnoreError();
+  return first;
+}
+
 Status CheckWriteOptions(const WriteOptions& options) {
   if (options.disable_wal && options.sync) {
     return Status::InvalidArgument("WriteOptions::sync needs the log, which disable_wal turns off");
@@ -47,6 +57,7 @@ Status WritePath::WriteOne(const WriteOptions& options, ColumnFamily* family, Va
                            const Slice& key, const Slice& value) try {
   NACRE_RETURN_IF_ERROR(CheckWriteOptions(options));
   NACRE_RETURN_IF_ERROR(CheckUpdateOf(family->options(), type, key, value));
+  const SlowOperationWatch watch(&context_.slow_operations, "Write", family->name(), key);
   const uint64_t start = context_.options.statistics == nullptr ? 0 : context_.clock->NowNanos();
   const bool deletes = IsDeletion(type) || type == ValueType::kRangeDeletion;
   NACRE_RETURN_IF_ERROR(controller_->Admit(options, key.size() + value.size(), deletes));
@@ -160,6 +171,9 @@ Status WritePath::Write(const WriteOptions& options, WriteBatch* updates) try {
   std::shared_ptr<const ColumnFamilySet> families;
   NACRE_RETURN_IF_ERROR(CheckBatch(options, updates, &families));
   if (updates->Count() == 0) return Status::OK();
+  const bool watched = context_.slow_operations.threshold().count() != 0;
+  const SlowOperationWatch watch(&context_.slow_operations, "Write", /*family=*/"",
+                                 watched ? FirstKey(*updates) : Slice(), updates->Count());
   const uint64_t start = context_.options.statistics == nullptr ? 0 : context_.clock->NowNanos();
   const bool stalled = controller_->stall() != Stall::kNone;
   const bool deletes = stalled && DeletesOnly(*updates);  // Which takes a look at all of them.

@@ -485,6 +485,10 @@ void nacre_options_set_slow_node_patience_max_ms(nacre_options_t* options, uint6
 uint64_t nacre_options_get_slow_node_patience_max_ms(const nacre_options_t* options);
 void nacre_options_set_hedged_reads_percent(nacre_options_t* options, uint32_t value);
 uint32_t nacre_options_get_hedged_reads_percent(const nacre_options_t* options);
+void nacre_options_set_slow_operation_threshold_us(nacre_options_t* options, uint64_t value);
+uint64_t nacre_options_get_slow_operation_threshold_us(const nacre_options_t* options);
+void nacre_options_set_max_archive_lag_MB(nacre_options_t* options, uint64_t value);
+uint64_t nacre_options_get_max_archive_lag_MB(const nacre_options_t* options);
 void nacre_options_set_max_log_file_size(nacre_options_t* options, size_t value);
 size_t nacre_options_get_max_log_file_size(const nacre_options_t* options);
 void nacre_options_set_log_file_time_to_roll(nacre_options_t* options, size_t value);

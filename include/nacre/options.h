@@ -113,6 +113,11 @@ struct DBOptions {
   /// same address share it. `Open` fails with `InvalidArgument` or `IOError` if it cannot be
   /// listened at. docs/operations.md lists the metrics.
   std::string metrics_address;
+  /// An operation of the owner that takes at least so long is logged with what it waited for, node
+  /// by node; `nacre.slow-operations` counts them, and GetMapProperty has the last ones. Get,
+  /// MultiGet, writes and the moves of iterators are; an AsyncDB's are not. While it is set each
+  /// operation measures its steps, which costs it some hundred nanoseconds. 0: none is slow.
+  std::chrono::microseconds slow_operation_threshold{0};
 
   // ---- Log and manifest ----------------------------------------------------------------------
 

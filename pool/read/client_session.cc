@@ -4,6 +4,7 @@
 #include <cassert>
 #include <utility>
 
+#include "pool/connect/node_waits.h"
 #include "pool/connect/pool_pace.h"
 #include "pool/connect/spin_wait.h"
 #include "util/planted_bug.h"
@@ -184,11 +185,20 @@ void ClientSession::Await(const Window& window) {
   uint64_t start_nanos = 0;
   int late_looks = 0;
   const auto waited = [&] { return nanoseconds(context.clock->NowNanos() - start_nanos); };
+  nanoseconds for_others{0};
+  const auto note_wait = [&](NodeId node) {
+    NodeWaits* const waits = CurrentNodeWaits();
+    if (waits == nullptr) [[likely]]
+      return;
+    const nanoseconds before = std::exchange(for_others, waited());
+    waits->Add(NodeWaits::What::kRead, node, static_cast<uint64_t>((for_others - before).count()));
+  };
   for (size_t i = window.last_of._Find_first(); i < window.reads.size();) {
     const NodeId node = window.reads[i].from.node;
     if (HasEnded(node, window.numbers[i])) {
       if (start_nanos != 0) {
         fabric().link(node)->mutable_pace()->Note(NodeOperation::kRead, waited());
+        note_wait(node);
       }
       i = window.last_of._Find_next(i);
       continue;
@@ -203,6 +213,7 @@ void ClientSession::Await(const Window& window) {
     } else if (so_far > fabric().pace.Patience(NodeOperation::kRead) &&
                ++late_looks > PoolPace::kLateLooks && MayLeave(window, node)) {
       LeaveBehind(window, node);
+      note_wait(node);
       i = window.last_of._Find_next(i);
       late_looks = 0;
     }

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "pool/connect/node_waits.h"
 #include "pool/connect/pool_pace.h"
 #include "pool/connect/spin_wait.h"
 #include "util/perf_step.h"
@@ -215,10 +216,37 @@ void RemoteStream::EndPart(StreamRead* read) {
   if (--read->parts_ == 0) read->done_.store(true, std::memory_order_release);
 }
 
+/// Counts the time of a wait as one for each node that has a part of the read still to come.
+class RemoteStream::StreamWait {
+ public:
+  StreamWait(RemoteStream* stream, const StreamRead& read)
+      : waits_(CurrentNodeWaits()), clock_(stream->fabric_->context.clock) {
+    if (waits_ == nullptr) [[likely]]
+      return;
+    nodes_ = stream->Outstanding(read);
+    start_nanos_ = clock_->NowNanos();
+  }
+  ~StreamWait() {
+    if (waits_ == nullptr) [[likely]]
+      return;
+    const uint64_t nanos = clock_->NowNanos() - start_nanos_;
+    for (const NodeId node : nodes_) waits_->Add(NodeWaits::What::kRead, node, nanos);
+  }
+  StreamWait(const StreamWait&) = delete;
+  StreamWait& operator=(const StreamWait&) = delete;
+
+ private:
+  NodeWaits* const waits_;
+  Clock* const clock_;
+  std::vector<NodeId> nodes_;
+  uint64_t start_nanos_ = 0;
+};
+
 void RemoteStream::Await(const StreamRead& read) {
   if (read.done()) return;
   const PerfTimer timer(&PerfContext::remote_read_wait_nanos);
   TakeBack(read);
+  const StreamWait wait(this, read);
   AwaitUnless(read, [](bool /*time_to_look*/) { return false; });
 }
 
@@ -226,6 +254,7 @@ bool RemoteStream::Await(const StreamRead& read, bool patient, std::vector<NodeI
   if (read.done()) return true;
   const PerfTimer timer(&PerfContext::remote_read_wait_nanos);
   TakeBack(read);
+  const StreamWait wait(this, read);
   PoolPace* const pace = &fabric_->pace;
   Clock* const clock = fabric_->context.clock;
   const uint64_t start = clock->NowNanos();

@@ -55,6 +55,7 @@ class RemoteStream {
   /// One request reads at most so much.
   static constexpr uint64_t kMaxRequestBytes = uint64_t{1} << 30;
 
+  class StreamWait;
   struct Slot {
     std::shared_ptr<StreamRead> read;  ///< Null: the slot is free.
     NodeLink* link = nullptr;

@@ -7,6 +7,7 @@
 #include <string>
 #include <utility>
 
+#include "pool/connect/node_waits.h"
 #include "pool/connect/spin_wait.h"
 #include "util/planted_bug.h"
 
@@ -230,6 +231,9 @@ void MirroredExtent::NoteTimes(uint64_t ticket, uint64_t start_nanos) {
     if (took.count() == 0)
       took = std::chrono::nanoseconds(fabric_->context.clock->NowNanos() - start_nanos);
     replica.link->mutable_pace()->Note(NodeOperation::kWrite, took);
+    if (NodeWaits* const waits = CurrentNodeWaits(); waits != nullptr) [[unlikely]] {
+      waits->Add(NodeWaits::What::kLog, replica.link->id(), static_cast<uint64_t>(took.count()));
+    }
   }
 }
 

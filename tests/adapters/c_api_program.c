@@ -107,6 +107,8 @@ static void TestOptions(void) {
   CHECK_OPTION(slow_node_patience_min_ms, 17);
   CHECK_OPTION(slow_node_patience_max_ms, 170);
   CHECK_OPTION(hedged_reads_percent, 9);
+  CHECK_OPTION(slow_operation_threshold_us, 2500);
+  CHECK_OPTION(max_archive_lag_MB, 17);
   CHECK_OPTION(max_log_file_size, 1 << 20);
   CHECK_OPTION(log_file_time_to_roll, 60);
   CHECK_OPTION(keep_log_file_num, 3);

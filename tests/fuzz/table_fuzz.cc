@@ -62,8 +62,10 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   meta.range_index.crc =
       nacre::Crc32c(damaged.bytes.data() + meta.range_index.offset, meta.range_index.length);
   nacre::TestTableOptions options = intact.options;
-  for (const bool in_place : {true, false}) {
-    options.in_place = in_place;
+  using Place = nacre::BytesPlace;
+  for (const Place place :
+       {Place::kInPlace, Place::kFetched, Place::kLoadable, Place::kLoadableByChunk}) {
+    options.place = place;
     nacre::TestTable table;
     if (!OpenTable(damaged, meta, options, &table).ok()) continue;
     for (const bool verify : {true, false}) {

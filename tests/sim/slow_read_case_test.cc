@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
@@ -192,6 +193,46 @@ TEST(SlowReadCaseTest, ReadsAreAskedOfOthersNoMoreOftenThanTheyMay) {
         return std::to_string(hedged);
       },
       4);
+}
+
+// ---- Slow operations ----------------------------------------------------------------------------
+
+TEST(SlowReadCaseTest, ASlowOperationIsDescribedWithTheNodeThatItWaitedFor) {
+  Tell(
+      [](Scheduler* scheduler, Case* c) {
+        constexpr size_t kKeys = 300;
+        Options options = PatientOptions(c, "rep(2)");
+        options.slow_operation_threshold = milliseconds(20);
+        options.slow_node_patience_max = milliseconds(0);  // No other node is asked instead.
+        OwnedDatabase owner(scheduler, c, options);
+        owner.WriteTables(kKeys);
+        const std::vector<size_t> nodes = c->NodesOf(FragmentsOfTables);
+        c->Expect(!nodes.empty(), "there are no tables");
+        const size_t slow = nodes[scheduler->Uniform(nodes.size())];
+        const uint64_t before = owner.Number("slow-operations");
+        SetSlowness(c, slow, kSlow);
+        owner.Get(0, kKeys);
+        owner.Put(kKeys, kKeys + 20);
+        SetSlowness(c, slow, 1);
+        c->Expect(owner.Number("slow-operations") > before, "no operation was slow");
+        std::map<std::string, std::string> lines;
+        c->Expect(owner.db()->GetMapProperty("nacre.slow-operations", &lines), "no lines");
+        const std::string name = "sim:n" + std::to_string(slow);
+        size_t gets = 0;
+        size_t named = 0;
+        for (const auto& [at, line] : lines) {
+          const bool names = line.find("waited for") != std::string::npos;
+          if (line.find(" s ago: Get of \"") == std::string::npos) continue;
+          ++gets;
+          named += line.find(name) != std::string::npos ? 1 : 0;
+          c->Expect(names && line.find("for reads of nodes") != std::string::npos, line);
+        }
+        // Other nodes may be late by chance, too.
+        c->Expect(gets > 0 && 2 * named > gets,
+                  std::to_string(named) + " of " + std::to_string(gets) + " name " + name);
+        return std::to_string(gets);
+      },
+      6);
 }
 
 // ---- Followers ----------------------------------------------------------------------------------
