@@ -193,10 +193,10 @@ std::string NodeJson(const PoolReport& pool, size_t number, const std::string& m
   std::string json =
       fmt::format("{{\"number\": {}, \"address\": {}, \"reachable\": {}, \"state\": \"{}\"", number,
                   JsonString(node.address), node.status.ok(), StateText(node));
-  const pool::Maintenance* const maintenance = pool.maintenance(node);
-  json += fmt::format(", \"maintenance\": {}", maintenance != nullptr);
+  const bool maintenance = pool.maintenance(node) != nullptr;
   if (!node.status.ok()) {
-    return json + fmt::format(", \"error\": {}{}}}", JsonString(Explain(node.status)), more);
+    return json + fmt::format(", \"error\": {}, \"maintenance\": {}{}}}",
+                              JsonString(Explain(node.status)), maintenance, more);
   }
   const pool::NodeStats& stats = node.stats;
   json += fmt::format(", \"instance_id\": \"{:016x}\"", stats.instance_id);
@@ -209,9 +209,11 @@ std::string NodeJson(const PoolReport& pool, size_t number, const std::string& m
     json += figure.is_time() ? fmt::format(", \"{}\": {:.6f}", figure.json, Seconds(value))
                              : fmt::format(", \"{}\": {}", figure.json, value);
   }
-  return json + fmt::format(", \"domain\": {}, \"memory\": \"{}\", \"draining\": {}{}}}",
-                            JsonString(stats.domain), KeepingText(stats.keeping),
-                            pool.draining(node), more);
+  return json +
+         fmt::format(
+             ", \"domain\": {}, \"memory\": \"{}\", \"draining\": {}, \"maintenance\": {}{}}}",
+             JsonString(stats.domain), KeepingText(stats.keeping), pool.draining(node), maintenance,
+             more);
 }
 
 std::string DatabaseJson(const pool::KnownDatabase& database, const std::string& more) {

@@ -148,13 +148,12 @@ TEST_F(CtlTest, MaintenanceWaitsUntilOwnersHaveLeftTheNode) {
   ASSERT_EQ(directions.maintenance.size(), 1u);
   EXPECT_EQ(directions.maintenance[0].instance_id, instance);
   EXPECT_EQ(directions.maintenance[0].start_id, client_->start_id(1));
-  ExpectStatus("maintenance  " + nodes_[1].address() + ": there, 59 min");
+  ExpectStatus("maintenance  " + nodes_[1].address() + ": there, ");
   Report(0, {}, {{.instance_id = instance, .state = State::kLeaving}});
   order.AwaitOutput("'orders' has copies of its log or manifest there", 20);
   Report(0, {}, {{.instance_id = instance, .state = State::kLeft}});
   const std::string output = order.AwaitOutput("", 20);
-  EXPECT_NE(output.find("can be stopped; what is on it is not repaired for 59 min"),
-            std::string::npos)
+  EXPECT_NE(output.find("can be stopped; what is on it is not repaired for "), std::string::npos)
       << output;
   EXPECT_NE(output.find("its memory ends with its process"), std::string::npos) << output;
   EXPECT_EQ(order.AwaitExit(20), 0);

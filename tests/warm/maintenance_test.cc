@@ -90,7 +90,7 @@ TEST_P(PlannedRestartTest, NodesAreRestartedOneByOneAndNothingIsCopied) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Schemes, PlannedRestartTest, testing::Values("shm", "tcp"),
-                         [](const auto& info) { return info.param; });
+                         [](const auto& scheme) { return scheme.param; });
 
 }  // namespace
 }  // namespace nacre
