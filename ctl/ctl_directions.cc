@@ -43,16 +43,19 @@ Status ChangeDirections(pool::PoolClient* client,
   return Status::Busy("another process keeps changing the pool's directions");
 }
 
+bool IsNamed(const pool::PoolClient& client, NodeId node, const std::string& name) {
+  const std::string& address = client.node_address(node);
+  if (address == name || address.substr(address.find(':') + 1) == name) return true;
+  uint64_t position = 0;
+  return ParseNumber(name, 0, static_cast<uint64_t>(client.node_count() - 1), &position).ok() &&
+         position == node;
+}
+
 Status FindNode(pool::PoolClient* client, const std::string& name, NodeId* node,
                 pool::NodeStats* stats) {
-  uint64_t position = 0;
-  const bool is_position =
-      ParseNumber(name, 0, static_cast<uint64_t>(client->node_count() - 1), &position).ok();
   for (int i = 0; i < client->node_count(); ++i) {
     const auto id = static_cast<NodeId>(i);
-    const std::string& address = client->node_address(id);
-    const bool named = address == name || address.substr(address.find(':') + 1) == name;
-    if (!named && !(is_position && position == id)) continue;
+    if (!IsNamed(*client, id, name)) continue;
     *node = id;
     return pool::GetStats(client, id, stats);
   }

@@ -19,6 +19,8 @@ namespace nacre::ctl {
 Status ChangeDirections(pool::PoolClient* client,
                         const std::function<void(pool::Directions*)>& change);
 
+/// Whether `name` means the node: by its address, its address without the scheme, or its position.
+bool IsNamed(const pool::PoolClient& client, NodeId node, const std::string& name);
 /// The node that `name` means: its address, its address without the scheme, or its position.
 /// `InvalidArgument` if there is none, `Unavailable` if it does not answer.
 Status FindNode(pool::PoolClient* client, const std::string& name, NodeId* node,

@@ -19,6 +19,7 @@
 #include "ctl/fsck.h"
 #include "ctl/keyspace_command.h"
 #include "ctl/keyspace_doctor.h"
+#include "ctl/maintenance_command.h"
 #include "ctl/manifest_command.h"
 #include "ctl/repair_command.h"
 #include "ctl/secrets_command.h"
@@ -51,7 +52,9 @@ DEFINE_bool(from_footers, false,
 DEFINE_bool(dry_run, false, "repair DATABASE: only tells what it would do");
 DEFINE_bool(force, false,
             "repair DATABASE: also where the manifest can be read or may come back with nodes, and "
-            "where tables are lost");
+            "where tables are lost; maintenance: also where something is amiss with the pool");
+DEFINE_string(for, "10min", "maintenance: how long the node may be away, such as 90s, 10min or 2h");
+DEFINE_bool(end, false, "maintenance: ends it before its time");
 DEFINE_string(comparator, "nacre.BytewiseComparator",
               "repair DATABASE: name of the order of keys, if no table is left to tell it");
 DEFINE_uint32(num_levels, 7, "repair DATABASE: likewise, the number of levels");
@@ -70,7 +73,8 @@ DEFINE_int32(threads, 4, "checkpoint, checkpoints, restore: tables that are copi
 DEFINE_string(rate, "0",
               "checkpoint, checkpoints, restore: bytes a second at most, such as 200MiB");
 DEFINE_bool(wait, true,
-            "drain: wait until the node, or the member, holds nothing; it goes on without, too");
+            "drain: wait until the node, or the member, holds nothing; maintenance: until the node "
+            "can be stopped; both go on without, too");
 
 namespace nacre::ctl {
 namespace {
@@ -99,6 +103,12 @@ constexpr std::string_view kUsage =
     "0\n"
     "                     on), and waits for that; interrupted, or with --nowait, it goes on\n"
     "  undrain NODE       takes that back\n"
+    "  maintenance NODE [--for=TIME] [--force] | --end\n"
+    "                     announces that a node will be stopped and comes back with its memory, "
+    "within\n"
+    "                     10min if nothing else is said: databases do without it where they can, "
+    "and do\n"
+    "                     not repair what is on it meanwhile. Waits until it can be stopped\n"
     "  repair pause       has lost fragments not be rebuilt for now\n"
     "  repair resume      has them be rebuilt again\n"
     "  repair limit RATE  has all databases rebuild at most so many bytes a second each, such as\n"
@@ -268,6 +278,16 @@ Status Drain(const std::string& name, bool draining) {
   return AwaitDrained(pool.client.get(), node, kNodeDrainPeriod);
 }
 
+Status RunMaintenance(const std::string& name) {
+  MaintenanceRequest request{
+      .node = name, .force = FLAGS_force, .wait = FLAGS_wait, .json = FLAGS_json};
+  NACRE_RETURN_IF_ERROR(ParseDuration(FLAGS_for, &request.time).WithContext("--for"));
+  Connection pool;
+  NACRE_RETURN_IF_ERROR(ConnectPool(&pool));
+  if (FLAGS_end) return EndMaintenance(pool.client.get(), name);
+  return BeginMaintenance(pool.client.get(), request);
+}
+
 Status ChangeRepair(const std::vector<std::string>& words) {
   const std::string& what = words[1];
   uint64_t limit = 0;
@@ -429,7 +449,8 @@ bool Fits(const std::vector<std::string>& words) {
   if (command == "status" || command == "nodes" || command == "top" || command == "doctor") {
     return words.size() == 1;
   }
-  if (command == "drain" || command == "undrain" || command == "add" || command == "manifest") {
+  if (command == "drain" || command == "undrain" || command == "add" || command == "manifest" ||
+      command == "maintenance") {
     return words.size() == 2;
   }
   if (command == "fsck") return words.size() <= 2;
@@ -466,6 +487,8 @@ int Run(const std::vector<std::string>& words) {
     s = RunDoctor(&fine);
   } else if (command == "drain" || command == "undrain") {
     s = Drain(words[1], command == "drain");
+  } else if (command == "maintenance") {
+    s = RunMaintenance(words[1]);
   } else if (command == "repair") {
     s = ChangeRepair(words);
   } else if (command == "manifest") {

@@ -96,7 +96,8 @@ void PrintStatusJson(const PoolReport& pool) {
       "{{\"nodes\": {}, \"reachable\": {}, \"unreachable\": [{}], \"bytes\": {}, "
       "\"leased_bytes\": {}, \"databases\": {}, \"compactions\": {}, \"peers_refused\": {}, "
       "\"malformed\": {},\n \"draining\": [{}], \"repair_paused\": {}, "
-      "\"repair_bytes_per_second\": {}, \"added\": [{}],\n \"database_list\": [{}]}}\n",
+      "\"repair_bytes_per_second\": {}, \"added\": [{}],\n \"maintenance\": [{}],\n "
+      "\"database_list\": [{}]}}\n",
       pool.nodes.size(), totals.reachable,
       Join(pool.nodes, [&](const NodeReport& node) { return address_if(!node.status.ok(), node); }),
       totals.bytes, totals.leased_bytes, pool.databases.size(), totals.compactions, totals.refused,
@@ -105,6 +106,14 @@ void PrintStatusJson(const PoolReport& pool) {
            [&](const NodeReport& node) { return address_if(pool.draining(node), node); }),
       pool.directions.repair_paused, pool.directions.repair_bytes_per_second,
       Join(pool.directions.added_addresses, JsonString),
+      Join(pool.nodes,
+           [&](const NodeReport& node) {
+             const pool::Maintenance* const order = pool.maintenance(node);
+             if (order == nullptr) return std::string();
+             return fmt::format("{{\"address\": {}, \"reachable\": {}, \"left_seconds\": {:.3f}}}",
+                                JsonString(node.address), node.status.ok(),
+                                Seconds(order->left_nanos));
+           }),
       Join(pool.databases,
            [](const pool::KnownDatabase& database) { return DatabaseJson(database); }));
 }
@@ -184,8 +193,10 @@ std::string NodeJson(const PoolReport& pool, size_t number, const std::string& m
   std::string json =
       fmt::format("{{\"number\": {}, \"address\": {}, \"reachable\": {}, \"state\": \"{}\"", number,
                   JsonString(node.address), node.status.ok(), StateText(node));
+  const bool maintenance = pool.maintenance(node) != nullptr;
   if (!node.status.ok()) {
-    return json + fmt::format(", \"error\": {}{}}}", JsonString(Explain(node.status)), more);
+    return json + fmt::format(", \"error\": {}, \"maintenance\": {}{}}}",
+                              JsonString(Explain(node.status)), maintenance, more);
   }
   const pool::NodeStats& stats = node.stats;
   json += fmt::format(", \"instance_id\": \"{:016x}\"", stats.instance_id);
@@ -198,9 +209,11 @@ std::string NodeJson(const PoolReport& pool, size_t number, const std::string& m
     json += figure.is_time() ? fmt::format(", \"{}\": {:.6f}", figure.json, Seconds(value))
                              : fmt::format(", \"{}\": {}", figure.json, value);
   }
-  return json + fmt::format(", \"domain\": {}, \"memory\": \"{}\", \"draining\": {}{}}}",
-                            JsonString(stats.domain), KeepingText(stats.keeping),
-                            pool.draining(node), more);
+  return json +
+         fmt::format(
+             ", \"domain\": {}, \"memory\": \"{}\", \"draining\": {}, \"maintenance\": {}{}}}",
+             JsonString(stats.domain), KeepingText(stats.keeping), pool.draining(node), maintenance,
+             more);
 }
 
 std::string DatabaseJson(const pool::KnownDatabase& database, const std::string& more) {
@@ -227,6 +240,7 @@ void AskNode(pool::PoolClient* client, NodeId node, NodeReport* report) {
   report->address = client->node_address(node);
   report->status = pool::GetStats(client, node, &report->stats);
   if (!report->status.ok()) return;
+  report->start_id = client->start_id(node);
   // A node of an earlier version does not tell.
   Status told = pool::ListDatabases(client, node, &report->databases, &report->directions);
   if (!told.ok() && !told.IsNotSupported()) report->status = std::move(told);
@@ -234,6 +248,12 @@ void AskNode(pool::PoolClient* client, NodeId node, NodeReport* report) {
 
 std::string Counted(uint64_t count, const std::string& what) {
   return fmt::format("{} {}{}", count, what, count == 1 ? "" : "s");
+}
+
+std::string LeftText(uint64_t nanos) {
+  const uint64_t seconds = (nanos + 999'999'999) / 1'000'000'000;
+  if (seconds < 60) return fmt::format("{} s", seconds);
+  return fmt::format("{} min {} s", seconds / 60, seconds % 60);
 }
 
 std::string Explain(const Status& status) {
@@ -249,6 +269,17 @@ bool PoolReport::complete() const {
 bool PoolReport::draining(const NodeReport& node) const {
   return node.status.ok() && std::find(directions.draining.begin(), directions.draining.end(),
                                        node.stats.instance_id) != directions.draining.end();
+}
+
+const pool::Maintenance* PoolReport::maintenance(const NodeReport& node) const {
+  for (const pool::Maintenance& each : directions.maintenance) {
+    if (each.left_nanos == 0) continue;
+    const bool same = node.status.ok() ? each.instance_id == node.stats.instance_id &&
+                                             each.start_id == node.start_id
+                                       : each.address == node.address;
+    if (same) return &each;
+  }
+  return nullptr;
 }
 
 PoolReport Summarize(std::vector<NodeReport> nodes) {
@@ -317,17 +348,19 @@ void PrintNodes(const PoolReport& pool, bool json) {
     const NodeReport& node = nodes[i];
     fmt::print("{:>4} {:<{}} {:<5} ", i, node.address, width, StateText(node));
     if (!node.status.ok()) {
-      fmt::print("{}\n", Explain(node.status));
+      fmt::print("{}{}\n", Explain(node.status),
+                 pool.maintenance(node) != nullptr ? "  maintenance" : "");
       continue;
     }
     const pool::NodeStats& s = node.stats;
-    fmt::print("{:>9} {:>9} {:>11} {:>11} {:>3} {:>5} {:>8} {:>7.1f} {:>8.0f}  {:<{}}  {:<7}{}\n",
+    fmt::print("{:>9} {:>9} {:>11} {:>11} {:>3} {:>5} {:>8} {:>7.1f} {:>8.0f}  {:<{}}  {:<7}{}{}\n",
                FormatBytes(node.leased_bytes()), FormatBytes(s.slabs_total * s.slab_bytes),
                TimesText(node.timing.reads), TimesText(node.timing.pings), s.databases,
                s.connections, s.compactions + s.flushes,
                Seconds(s.compaction_cpu_nanos + s.flush_cpu_nanos), Seconds(s.uptime_nanos),
                s.domain.empty() ? "-" : s.domain, domain_width, KeepingText(s.keeping),
-               pool.draining(node) ? "  draining" : "");
+               pool.draining(node) ? "  draining" : "",
+               pool.maintenance(node) != nullptr ? "  maintenance" : "");
   }
 }
 
@@ -346,6 +379,12 @@ void PrintStatus(const PoolReport& pool, bool json) {
   for (const NodeReport& node : pool.nodes) {
     if (!pool.draining(node)) continue;
     fmt::print("draining     {}: {} leased\n", node.address, FormatBytes(node.leased_bytes()));
+  }
+  for (const NodeReport& node : pool.nodes) {
+    const pool::Maintenance* const order = pool.maintenance(node);
+    if (order == nullptr) continue;
+    fmt::print("maintenance  {}: {}, {} left\n", node.address, node.status.ok() ? "there" : "away",
+               LeftText(order->left_nanos));
   }
   if (pool.directions.repair_paused) fmt::print("repair       paused\n");
   if (pool.directions.repair_bytes_per_second > 0) {

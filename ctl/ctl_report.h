@@ -21,6 +21,7 @@ struct NodeReport {
   std::string address;
   Status status;
   pool::NodeStats stats;
+  uint32_t start_id = 0;  ///< See pool::PoolClient; 0 as long as the node was not reached.
   std::vector<pool::KnownDatabase> databases;
   pool::Directions directions;
   NodeTiming timing;  ///< Empty unless it was asked for.
@@ -38,6 +39,9 @@ struct PoolReport {
 
   bool complete() const;
   bool draining(const NodeReport& node) const;
+  /// The order by which the node may be away for a while; null: there is none that holds. A node
+  /// that does not answer is known by its address.
+  const pool::Maintenance* maintenance(const NodeReport& node) const;
 };
 
 /// Asks one node how it is, and what it knows of databases. It has failed or it has not: see
@@ -65,6 +69,8 @@ std::string DatabaseJson(const pool::KnownDatabase& database, const std::string&
 
 /// "idle", "running, 12 % of 1.5 GiB, 100 MiB/s, 14 s left".
 std::string RepairText(const pool::RepairProgress& repair);
+/// "9 min 5 s", "5 s".
+std::string LeftText(uint64_t nanos);
 /// "1 table", "2 tables".
 std::string Counted(uint64_t count, const std::string& what);
 /// What went wrong, and what to do about it as far as that is known.

@@ -7,6 +7,7 @@
 #include <memory>
 #include <string>
 
+#include "ctl/ctl_report.h"
 #include "pool/connect/pool_device.h"
 #include "pool/connect/pool_secret.h"
 #include "pool/pool_client.h"
@@ -85,6 +86,25 @@ rdma::Finding Ping(pool::PoolClient* client, NodeId node, Clock* clock) {
   return finding;
 }
 
+/// Nodes that an operator has said may be away for a while.
+void AddMaintenance(pool::PoolClient* client, std::vector<rdma::Finding>* findings) {
+  const PoolReport pool = AskPool(client);
+  for (const NodeReport& node : pool.nodes) {
+    const pool::Maintenance* const order = pool.maintenance(node);
+    if (order == nullptr) continue;
+    // That it does not answer is as it should be.
+    std::erase_if(*findings, [&](const rdma::Finding& finding) {
+      return !node.status.ok() && finding.subject == node.address;
+    });
+    findings->push_back(
+        {Verdict::kWarning, node.address,
+         fmt::format("is {} for maintenance, for {} more; what is on it is not repaired meanwhile",
+                     node.status.ok() ? "about to be away" : "away", LeftText(order->left_nanos)),
+         fmt::format("start it again with its memory, or 'nacre-ctl maintenance {} --end'",
+                     node.address)});
+  }
+}
+
 /// All nodes of a pool have slabs of one size.
 rdma::Finding SlabSizes(pool::PoolClient* client) {
   rdma::Finding finding{Verdict::kOk, "slab size", "", ""};
@@ -140,6 +160,7 @@ std::vector<rdma::Finding> Examine(const Uri& pool, const rdma::DeviceOptions& o
     reached = reached || findings.back().verdict == Verdict::kOk;
   }
   if (reached) findings.push_back(SlabSizes(client.get()));
+  if (reached) AddMaintenance(client.get(), &findings);
   return findings;
 }
 

@@ -89,6 +89,7 @@ Status ServerDatabases::TakeKept(uint64_t now_nanos, bool* clean) {
     destroyed_.emplace_back(destroyed.database_id(), destroyed.epoch());
   }
   directions_ = state.directions();
+  directed_nanos_ = now_nanos;
   count_.store(databases_.size(), std::memory_order_relaxed);
   region_->ReturnAllBut(ids);
   if (state.has_redo()) NACRE_RETURN_IF_ERROR(Redo(state.redo()));
@@ -366,7 +367,7 @@ Status ServerDatabases::Report(uint64_t client, const control::ReportDatabase& r
   Database& database = Find(report.database_id())->second;
   database.report = report;
   database.reported_nanos = now_nanos;
-  *directions = directions_;
+  *directions = DirectionsAt(now_nanos);
   return Status::OK();
 }
 
@@ -408,7 +409,8 @@ void ServerDatabases::ListLogReaders(
   }
 }
 
-Status ServerDatabases::Direct(const control::Directions& wanted, control::Directions* directions) {
+Status ServerDatabases::Direct(const control::Directions& wanted, uint64_t now_nanos,
+                               control::Directions* directions) {
   NACRE_RETURN_IF_ERROR(CheckSize("directions", wanted));
   if (wanted.version() > directions_.version()) {
     control::Directions before = std::exchange(directions_, wanted);
@@ -416,13 +418,25 @@ Status ServerDatabases::Direct(const control::Directions& wanted, control::Direc
       directions_ = std::move(before);
       return s;
     }
+    directed_nanos_ = now_nanos;
   }
-  *directions = directions_;
+  *directions = DirectionsAt(now_nanos);
   return Status::OK();
 }
 
-void ServerDatabases::List(uint64_t now_nanos, control::DatabaseList* list) const {
-  *list->mutable_directions() = directions_;
+control::Directions ServerDatabases::DirectionsAt(uint64_t now_nanos) const {
+  control::Directions directions = directions_;
+  const uint64_t gone = now_nanos - directed_nanos_;
+  for (control::Maintenance& each : *directions.mutable_maintenance()) {
+    each.set_left_nanos(each.left_nanos() - std::min(each.left_nanos(), gone));
+  }
+  return directions;
+}
+
+void ServerDatabases::List(const control::ListDatabases& request, uint64_t now_nanos,
+                           control::DatabaseList* list) const {
+  *list->mutable_directions() = DirectionsAt(now_nanos);
+  if (request.directions_only()) return;
   for (const auto& [name, database] : databases_) {
     control::KnownDatabase* known = list->add_databases();
     known->set_name(name);

@@ -92,13 +92,15 @@ class ServerDatabases {
   Status Report(uint64_t client, const control::ReportDatabase& report, uint64_t now_nanos,
                 control::Directions* directions);
   /// Takes `wanted` over if it is later than what there is, and fills in what there is then.
-  Status Direct(const control::Directions& wanted, control::Directions* directions);
+  Status Direct(const control::Directions& wanted, uint64_t now_nanos,
+                control::Directions* directions);
   /// Notes how far a reader of the database's log has come. `NotFound`: there is no such database.
   Status AcknowledgeLog(const control::AcknowledgeLog& request, uint64_t now_nanos);
   /// Appends the readers of its log that are remembered.
   void ListLogReaders(uint64_t database_id, uint64_t now_nanos,
                       google::protobuf::RepeatedPtrField<control::LogReader>* readers) const;
-  void List(uint64_t now_nanos, control::DatabaseList* list) const;
+  void List(const control::ListDatabases& request, uint64_t now_nanos,
+            control::DatabaseList* list) const;
 
   /// While pinned, a database keeps its slabs.
   void Pin(uint64_t database_id) { ++pins_[database_id]; }
@@ -150,6 +152,8 @@ class ServerDatabases {
   Map::const_iterator Find(uint64_t database_id) const;
   /// Ends what was written for the owner.
   void Fence(Database* database);
+  /// The directions as they are at this moment: the time that orders are given for goes by.
+  control::Directions DirectionsAt(uint64_t now_nanos) const;
   /// The epoch of the owner that destroyed the database; 0: it is not remembered as destroyed.
   uint64_t DestroyedIn(uint64_t database_id) const;
   void NoteDestroyed(const Database& database);
@@ -166,6 +170,7 @@ class ServerDatabases {
   /// Ids and epochs, oldest first.
   std::deque<std::pair<uint64_t, uint64_t>> destroyed_;
   control::Directions directions_;
+  uint64_t directed_nanos_ = 0;  ///< When they were taken over.
   std::atomic<uint64_t> count_{0};
 };
 

@@ -108,9 +108,10 @@ Status Server::ExecuteNow(ServerConnection* connection, control::Reply* reply) {
                                  reply->mutable_log_readers());
       return Status::OK();
     case control::Request::kSetDirections:
-      return databases_->Direct(request.set_directions(), reply->mutable_directions());
+      return databases_->Direct(request.set_directions(), clock_->NowNanos(),
+                                reply->mutable_directions());
     case control::Request::kListDatabases:
-      databases_->List(clock_->NowNanos(), reply->mutable_databases());
+      databases_->List(request.list_databases(), clock_->NowNanos(), reply->mutable_databases());
       return Status::OK();
     default:
       return Status::NotSupported(

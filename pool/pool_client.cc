@@ -12,6 +12,7 @@
 #include "pool/connect/node_requests.h"
 #include "pool/connect/pool_device.h"
 #include "pool/databases.h"
+#include "pool/node_maintenance.h"
 #include "pool/read/point_sessions.h"
 #include "pool/wire/database_report.h"
 #include "util/draw_id.h"
@@ -26,6 +27,7 @@ PoolClient::PoolClient(std::string scheme)
       databases_(std::make_unique<Databases>(fabric_.get(), requests_.get())) {}
 
 PoolClient::~PoolClient() {
+  watch_.reset();
   // What a node that joins is welcomed with goes before the fabric does.
   if (fabric_->monitor != nullptr) fabric_->monitor->Stop();
 }
@@ -165,6 +167,13 @@ Status PoolClient::Ping(NodeId node) {
   control::Reply reply;
   request.mutable_ping();
   return requests_->Call(node, &request, &reply);
+}
+
+void PoolClient::WatchMaintenance() {
+  MutexLock lock(&watch_mutex_);
+  if (watch_ != nullptr) return;
+  watch_ = std::make_unique<MaintenanceWatch>(this);
+  watch_->Start();
 }
 
 void PoolClient::JoinAddedNodes() {

@@ -13,12 +13,14 @@
 #include "rdma/transport.h"
 #include "table/format/placement.h"
 #include "util/clock.h"
+#include "util/mutex.h"
 #include "util/threads/periodic_task.h"
 #include "util/uri.h"
 
 namespace nacre::pool {
 
 class Databases;
+class MaintenanceWatch;
 class NodeRequests;
 class PointSessions;
 struct Fabric;
@@ -67,7 +69,7 @@ class PoolClient {
   const std::string& node_address(NodeId node) const;
   /// False once the node is known to be lost. One relaxed load.
   bool alive(NodeId node) const;
-  /// False as well while it is slow: see pool/connect/pool_pace.h.
+  /// False as well while it is slow, or in maintenance: see pool/connect/pool_pace.h.
   bool prompt(NodeId node) const;
   int alive_count() const;
   /// Grows when a node becomes slow, or no longer is.
@@ -81,7 +83,7 @@ class PoolClient {
   std::vector<NodeId> Domains() const;
   /// Domains that have a node which is alive, or, with `of_all`, any node.
   int domain_count(bool of_all = false) const;
-  /// Domains that have a node which is alive and not slow.
+  /// Domains that have a node which is alive, not slow, and not in maintenance.
   int prompt_domain_count() const;
   /// 0 as long as the node was never connected.
   uint64_t region_bytes(NodeId node) const;
@@ -91,6 +93,10 @@ class PoolClient {
   /// has one instance id, and a number for each start.
   uint32_t start_id(NodeId node) const;
   Status Ping(NodeId node);
+
+  /// Has this client do without nodes in maintenance where others serve, from a second after each
+  /// order on: for clients that own no database, as owners see to it themselves. Idempotent.
+  void WatchMaintenance() EXCLUDES(watch_mutex_);
 
   // ---- Nodes that join and leave ------------------------------------------------------------
 
@@ -122,6 +128,8 @@ class PoolClient {
   std::unique_ptr<NodeRequests> requests_;
   std::unique_ptr<Databases> databases_;
   std::unique_ptr<PointSessions> sessions_;
+  Mutex watch_mutex_;
+  std::unique_ptr<MaintenanceWatch> watch_ GUARDED_BY(watch_mutex_);  ///< Null: none was wanted.
 };
 
 }  // namespace nacre::pool

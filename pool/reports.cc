@@ -91,4 +91,14 @@ Status ListDatabases(PoolClient* client, NodeId node, std::vector<KnownDatabase>
   return Status::OK();
 }
 
+Status GetDirections(PoolClient* client, NodeId node, Directions* directions) {
+  control::Request request;
+  control::Reply reply;
+  request.mutable_list_databases()->set_directions_only(true);
+  NACRE_RETURN_IF_ERROR(
+      client->requests()->Call(node, &request, &reply, NodeRequests::Late::kLeft));
+  DecodeDirections(reply.databases().directions(), directions);
+  return Status::OK();
+}
+
 }  // namespace nacre::pool

@@ -32,6 +32,9 @@ Status AcknowledgeLog(PoolClient* client, const std::vector<NodeId>& nodes, uint
 /// The databases that `node` knows, and what is wanted of them.
 Status ListDatabases(PoolClient* client, NodeId node, std::vector<KnownDatabase>* databases,
                      Directions* directions);
+/// What is wanted of all databases, as `node` knows it; one that is late is not waited for
+/// (`TimedOut`).
+Status GetDirections(PoolClient* client, NodeId node, Directions* directions);
 /// Has `node` take over `wanted` unless it has directions of the same or a later version.
 /// `*directions`: what it has now.
 Status SetDirections(PoolClient* client, NodeId node, const Directions& wanted,

@@ -41,9 +41,16 @@ std::vector<TextTable::Column> NodeColumns() {
 uint64_t Bytes(const NodeReport& node) { return node.stats.slabs_total * node.stats.slab_bytes; }
 
 std::string NodeState(const PoolReport& pool, const NodeReport& node) {
-  if (!node.status.ok()) return "down";
-  if (!pool.draining(node)) return node.slow ? "slow" : "up";
-  return node.slow ? "slow, draining" : "draining";
+  const bool maintenance = pool.maintenance(node) != nullptr;
+  if (!node.status.ok()) return maintenance ? "away" : "down";
+  std::string state;
+  const auto add = [&](bool holds, const char* word) {
+    if (holds) state += (state.empty() ? "" : ", ") + std::string(word);
+  };
+  add(node.slow, "slow");
+  add(pool.draining(node), "draining");
+  add(maintenance, "maintenance");
+  return state.empty() ? "up" : state;
 }
 
 std::string BytesText(double bytes) { return FormatBytes(static_cast<uint64_t>(bytes)); }
@@ -110,8 +117,9 @@ TopSection NodeSection(const PoolSample& sample, size_t width, TopOrder order) {
   TopSection section{.titles = lines[0]};
   for (size_t at = 0; at < places.size(); ++at) {
     const NodeReport& node = pool.nodes[places[at]];
-    const bool down = !node.status.ok();
-    const bool strange = node.slow || pool.draining(node);
+    const bool maintenance = pool.maintenance(node) != nullptr;
+    const bool down = !node.status.ok() && !maintenance;
+    const bool strange = node.slow || pool.draining(node) || maintenance;
     const TopColor color = down ? TopColor::kBad : strange ? TopColor::kStrange : TopColor::kNone;
     TopBlock block{.needs_a_look = down || strange};
     block.lines.push_back({.text = std::move(lines[at + 1]), .color = color});

@@ -46,6 +46,8 @@ std::string PoolText(const PoolSample& sample) {
             "slow");
   nodes.Add(CountNodes(sample, [](const NodeReport& n) { return !n.status.ok(); }), "down");
   nodes.Add(CountNodes(sample, [&](const NodeReport& n) { return pool.draining(n); }), "draining");
+  nodes.Add(CountNodes(sample, [&](const NodeReport& n) { return pool.maintenance(n) != nullptr; }),
+            "in maintenance");
   const auto open = static_cast<uint64_t>(
       std::count_if(pool.databases.begin(), pool.databases.end(),
                     [](const pool::KnownDatabase& each) { return each.open; }));

@@ -10,9 +10,14 @@ namespace nacre {
 struct NodeStates {
   std::vector<bool> alive;
   std::vector<bool> draining;
+  /// They may be away for a while, with all that they have.
+  std::vector<bool> maintenance{};
 
   bool Alive(NodeId node) const { return node < alive.size() && alive[node]; }
   bool Draining(NodeId node) const { return node < draining.size() && draining[node]; }
+  bool InMaintenance(NodeId node) const { return node < maintenance.size() && maintenance[node]; }
+  /// Alive, and to be used for what is new.
+  bool Takes(NodeId node) const { return Alive(node) && !Draining(node) && !InMaintenance(node); }
   bool operator==(const NodeStates&) const = default;
 };
 

@@ -87,6 +87,7 @@ Status FollowerDB::Open(const DBOptions& given, const std::string& name,
   NACRE_RETURN_IF_ERROR(OpenPoolToRead(options, &pool));
   std::unique_ptr<FollowerDB> opened(new FollowerDB(options, name, mode, std::move(pool)));
   opened->counters_.current_nanos = opened->clock()->NowNanos();
+  opened->client_->WatchMaintenance();
   NACRE_RETURN_IF_ERROR(
       opened->state_.Open(families, options.info_log.get()).WithContext("database " + name));
   std::shared_ptr<const FollowerView> view = opened->state_.View();

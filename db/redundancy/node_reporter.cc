@@ -36,8 +36,10 @@ void NodeReporter::ReportOnce() {
     pool::Directions told;
     // A node of an earlier version does not understand, one that died is the monitor's business.
     if (!pool::ReportDatabase(client_, node, report, &told, &readers).ok()) continue;
+    maintenance_.Hear(told);
     if (told.version > latest.version) latest = std::move(told);
   }
+  has_asked_.store(true, std::memory_order_release);
   calls_.heard_of_readers(readers);
   if (latest.version == known) return;
   {

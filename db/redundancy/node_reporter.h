@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "pool/node_maintenance.h"
 #include "pool/pool_client.h"
 #include "pool/wire/database_report.h"
 #include "util/mutex.h"
@@ -30,7 +31,8 @@ class NodeReporter {
     std::function<void(const std::vector<pool::LogReader>&)> heard_of_readers;
   };
   /// The reporter's thread makes the calls. `client` is not owned.
-  NodeReporter(pool::PoolClient* client, Calls calls) : client_(client), calls_(std::move(calls)) {}
+  NodeReporter(pool::PoolClient* client, Calls calls)
+      : client_(client), calls_(std::move(calls)), maintenance_(client) {}
   /// As Stop.
   ~NodeReporter() = default;
   NodeReporter(const NodeReporter&) = delete;
@@ -44,6 +46,10 @@ class NodeReporter {
   pool::Directions directions() const EXCLUDES(mutex_);
   /// Whether all fragments are to leave the node. A node that was started anew is not draining.
   bool draining(NodeId node) const EXCLUDES(mutex_);
+  /// Which nodes may be away for a while.
+  const pool::NodeMaintenance& maintenance() const { return maintenance_; }
+  /// Whether all nodes that were alive have been asked once.
+  bool has_asked() const { return has_asked_.load(std::memory_order_acquire); }
 
  private:
   static constexpr std::chrono::seconds kPeriod{1};
@@ -54,6 +60,8 @@ class NodeReporter {
   const Calls calls_;
   mutable Mutex mutex_;
   pool::Directions directions_ GUARDED_BY(mutex_);
+  pool::NodeMaintenance maintenance_;
+  std::atomic<bool> has_asked_{false};  ///< Release by the thread: pairs with has_asked().
   PeriodicTask task_;
 };
 

@@ -1,5 +1,7 @@
 #include "db/redundancy/redundancy_keeper.h"
 
+#include <algorithm>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -81,17 +83,37 @@ NodeStates RedundancyKeeper::LookAtNodes() const {
     const auto node = static_cast<NodeId>(i);
     nodes.alive.push_back(context_.client->alive(node));
     nodes.draining.push_back(reporter_.draining(node));
+    nodes.maintenance.push_back(reporter_.maintenance().Holds(node));
   }
   return nodes;
 }
 
 void RedundancyKeeper::NodesChanged(const NodeStates& before, const NodeStates& now) {
   context_.events.NodesChanged(before, now, *context_.client);
-  std::vector<NodeId> draining;
+  TellOfMaintenance(before, now);
+  pool::KeepClearOf(reporter_.maintenance(), context_.client);
+  std::vector<NodeId> leave;
   for (size_t i = 0; i < now.draining.size(); ++i) {
-    if (now.draining[i]) draining.push_back(static_cast<NodeId>(i));
+    if (now.draining[i] || now.maintenance[i]) leave.push_back(static_cast<NodeId>(i));
   }
-  context_.space.SetDraining(std::move(draining));
+  context_.space.SetDraining(std::move(leave));
+}
+
+void RedundancyKeeper::TellOfMaintenance(const NodeStates& before, const NodeStates& now) const {
+  for (size_t i = 0; i < now.maintenance.size(); ++i) {
+    const auto node = static_cast<NodeId>(i);
+    if (now.maintenance[i] == before.InMaintenance(node)) continue;
+    const std::string& address = context_.client->node_address(node);
+    const char* what = "may be away for maintenance; what is on it is not repaired meanwhile";
+    if (!now.maintenance[i]) {
+      what = now.alive[i] ? "is out of maintenance, and used again"
+                          : "has not come back from maintenance with its memory in time; what was "
+                            "on it is repaired from here on";
+    }
+    Log(context_.options.info_log,
+        now.alive[i] || now.maintenance[i] ? LogLevel::kInfo : LogLevel::kWarn, "{}: node {} {}",
+        context_.name, address, what);
+  }
 }
 
 void RedundancyKeeper::KeepUpWithNodes() {
@@ -132,15 +154,47 @@ void RedundancyKeeper::LookAtPace() {
 }
 
 bool RedundancyKeeper::MustLeave(NodeId node) const {
-  return !context_.client->alive(node) || reporter_.draining(node);
+  if (!context_.client->alive(node) || reporter_.draining(node)) return true;
+  return reporter_.maintenance().Holds(node) && OthersSuffice();
+}
+
+bool RedundancyKeeper::OthersSuffice() const {
+  const NodeStates nodes = LookAtNodes();
+  const std::vector<NodeId> domains = context_.client->Domains();
+  std::set<NodeId> others;
+  for (size_t i = 0; i < domains.size(); ++i) {
+    if (nodes.Takes(static_cast<NodeId>(i))) others.insert(domains[i]);
+  }
+  return others.size() > static_cast<size_t>(context_.redundancy.MostParity());
 }
 
 void RedundancyKeeper::LeaveLogSegments() {
   const auto leave = [this](NodeId node) { return MustLeave(node); };
-  if (database_.log == nullptr || !database_.log->LeaveNodes(leave)) return;
+  const bool in_log = database_.log != nullptr && database_.log->LeaveNodes(leave);
+  NoteLeaving(in_log);
+  if (!in_log) return;
   // Those that were never written, and those whose last records were flushed while they were open.
   ReleaseLog();
   database_.flush_log();
+}
+
+void RedundancyKeeper::NoteLeaving(bool in_log) {
+  using State = pool::LeavingNode::State;
+  std::vector<pool::LeavingNode> leaving;
+  for (int i = 0; i < context_.client->node_count(); ++i) {
+    const auto node = static_cast<NodeId>(i);
+    if (!reporter_.maintenance().Holds(node)) continue;
+    const std::vector<ExtentAddr> copies = database_.committer->manifest()->copies();
+    const bool in_manifest = std::any_of(copies.begin(), copies.end(), [&](const ExtentAddr& copy) {
+      return copy.start.node == node;
+    });
+    leaving.push_back({.instance_id = context_.client->instance_id(node),
+                       .state = !MustLeave(node)        ? State::kKept
+                                : in_log || in_manifest ? State::kLeaving
+                                                        : State::kLeft});
+  }
+  MutexLock lock(&mutex_);
+  leaving_ = std::move(leaving);
 }
 
 void RedundancyKeeper::ReleaseLog() {
@@ -159,6 +213,10 @@ pool::DatabaseReport RedundancyKeeper::MakeReport() {
   const SpaceReport space =
       MakeSpaceReport(database_.state->Versions(), context_.space, context_.copy_bytes.ByNode(),
                       context_.client->node_count());
+  {
+    MutexLock lock(&mutex_);
+    report.leaving = leaving_;
+  }
   for (const SpaceField& field : SpaceFields()) {
     report.space.emplace_back(field.name, field.value(space));
   }

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <vector>
 
 #include "db/commit/state_committer.h"
 #include "db/context/database_context.h"
@@ -15,6 +16,7 @@
 #include "db/wal/log_writer.h"
 #include "nacre/status.h"
 #include "pool/wire/database_report.h"
+#include "util/mutex.h"
 
 namespace nacre {
 
@@ -55,16 +57,23 @@ class RedundancyKeeper {
   NodeStates LookAtNodes() const;
   void NodesChanged(const NodeStates& before, const NodeStates& now);
   void KeepUpWithNodes();
-  /// Whether what lies on `node` has to be elsewhere: it is lost, or is to be emptied.
+  /// Tells of nodes whose maintenance has begun or ended.
+  void TellOfMaintenance(const NodeStates& before, const NodeStates& now) const;
   /// Tells of nodes that have become slow, or no longer are.
   void LookAtPace();
+  /// Whether copies of log and manifest on `node` have to be elsewhere: it is lost, is to be
+  /// emptied, or may be away soon and others can take them.
   bool MustLeave(NodeId node) const;
+  /// Whether nodes in enough domains are there for all copies, without those that are to be left.
+  bool OthersSuffice() const;
+  /// Takes down what the database has on nodes in maintenance. `in_log`: copies of its log.
+  void NoteLeaving(bool in_log) EXCLUDES(mutex_);
   /// Gives up log segments that have copies on such nodes, and has their records flushed before:
   /// tables are repaired, segments are not, and where nothing is written they would stay as they
   /// are. Segments without records go, too: the next owner cannot tell when all copies are lost.
   void LeaveLogSegments();
   void ReleaseLog();
-  pool::DatabaseReport MakeReport();
+  pool::DatabaseReport MakeReport() EXCLUDES(mutex_);
 
   const Database database_;
   DatabaseContext& context_;
@@ -72,6 +81,8 @@ class RedundancyKeeper {
   Status join_refusal_;  ///< What the LOG has.
   uint64_t pace_changes_ = 0;
   std::vector<bool> slow_;  ///< Nodes that were, at the last look, by number.
+  Mutex mutex_;
+  std::vector<pool::LeavingNode> leaving_ GUARDED_BY(mutex_);
   Scrubber scrubber_;
   MetadataScrubber metadata_scrubber_;
   NodeReporter reporter_;  ///< Wakes the keeper when its directions have changed.

@@ -18,24 +18,27 @@ bool AnyNode(const TableChunk& chunk, const Holds& holds) {
                      [&](const auto& entry) { return holds(entry.first); });
 }
 
-/// Adds what is to be done for a table to `items`.
+/// Adds what is to be done for a table to `items`. What is on a node in maintenance is awaited
+/// while that is away, as long as the table has lost nothing else.
 void PlanTable(const std::shared_ptr<TableHandle>& table, int level, const NodeStates& nodes,
                FragmentSet damaged, std::vector<RepairItem>* items) {
   const Placement& placement = table->meta().placement;
   FragmentSet lost = 0;
+  FragmentSet awaited = 0;
   FragmentSet wanted = 0;
   uint64_t bytes = 0;
   for (size_t i = 0; i < placement.fragments.size(); ++i) {
     const ExtentAddr& extent = placement.fragments[i];
     if (!nodes.Alive(extent.start.node) || (damaged >> i & 1) != 0) {
       lost |= FragmentSet{1} << i;
+      if (nodes.InMaintenance(extent.start.node)) awaited |= FragmentSet{1} << i;
     } else if (!nodes.Draining(extent.start.node)) {
       continue;
     }
     wanted |= FragmentSet{1} << i;
     bytes += extent.length;
   }
-  if (wanted == 0) return;
+  if (wanted == awaited) return;
   // Damage is a chunk here and there as a rule: what is too much of it, only an attempt shows.
   const int spare = placement.redundancy.parity - std::popcount(lost);
   if (spare < 0 && damaged == 0) return;
@@ -49,8 +52,9 @@ std::vector<RepairItem> PlanRepair(const VersionList& versions, const NodeStates
                                    uint64_t damage_reports) {
   std::vector<RepairItem> items;
   ForEachChunk(versions, [&](const TableChunk& chunk, int level) {
-    const bool leave =
-        AnyNode(chunk, [&](NodeId node) { return !nodes.Alive(node) || nodes.Draining(node); });
+    const bool leave = AnyNode(chunk, [&](NodeId node) {
+      return nodes.Draining(node) || (!nodes.Alive(node) && !nodes.InMaintenance(node));
+    });
     if (!leave && chunk.IsKnownWhole(damage_reports)) return;
     FragmentSet any_damage = 0;
     for (const auto& table : chunk.tables()) {
@@ -90,7 +94,7 @@ std::vector<RepairItem> PlanBalance(const VersionList& versions, const NodeState
   std::map<NodeId, uint64_t> used;
   for (size_t i = 0; i < nodes.alive.size(); ++i) {
     const auto node = static_cast<NodeId>(i);
-    if (nodes.Alive(node) && !nodes.Draining(node)) used[node] = 0;
+    if (nodes.Takes(node)) used[node] = 0;
   }
   if (used.empty()) return {};
   uint64_t total = 0;

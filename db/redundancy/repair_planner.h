@@ -21,9 +21,10 @@ struct RepairItem {
 };
 
 /// What is to be done for the tables of `versions`, most urgent first: what is closest to being
-/// lost, then what reads have met, then upper levels. Of tables that have lost too much nothing.
-/// Looks at the tables of those chunks only that have some on a node that is lost or draining, or
-/// may have one that is damaged: `damage_reports` is TableStore's before the call.
+/// lost, then what reads have met, then upper levels. Of tables that have lost too much nothing,
+/// nor of those that have lost nothing but what is on nodes in maintenance. Looks at the tables of
+/// those chunks only that have some on a node that is lost or draining, or may have one that is
+/// damaged: `damage_reports` is TableStore's before the call.
 std::vector<RepairItem> PlanRepair(const VersionList& versions, const NodeStates& nodes,
                                    uint64_t damage_reports);
 

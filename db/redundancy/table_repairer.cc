@@ -64,6 +64,8 @@ uint64_t TableRepairer::TablesToRepair() const {
 }
 
 void TableRepairer::Look() {
+  // A node that is not there may be in maintenance.
+  if (!reporter_->has_asked()) return;
   const uint64_t now = context_.clock->NowNanos();
   const uint64_t changes = keeper_->changes();
   if (changes == node_changes_ && now < look_at_nanos_) return;

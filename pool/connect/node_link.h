@@ -57,8 +57,8 @@ class NodeLink {
     return state() == State::kLost || cut_off_.load(std::memory_order_acquire);
   }
   bool alive() const { return state_.load(std::memory_order_relaxed) <= State::kUp; }
-  /// Alive, and not slow: what has a choice goes there.
-  bool prompt() const { return alive() && !pace_.slow(); }
+  /// Alive, neither slow nor about to leave: what has a choice goes there.
+  bool prompt() const { return alive() && !pace_.avoided(); }
   const NodePace& pace() const { return pace_; }
   NodePace* mutable_pace() { return &pace_; }
 

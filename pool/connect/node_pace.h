@@ -33,7 +33,9 @@ class NodePace {
   const OperationTimes& times(NodeOperation operation) const {
     return times_[static_cast<size_t>(operation)];
   }
-  /// Whether to do without the node where others serve. One relaxed load.
+  /// Whether to do without the node where others serve: it is slow, or leaves. One relaxed load.
+  bool avoided() const { return avoided_.load(std::memory_order_relaxed); }
+  /// Whether it lets this client wait.
   bool slow() const { return slow_.load(std::memory_order_relaxed); }
   /// How often it has become slow.
   uint64_t times_slow() const { return times_slow_.load(std::memory_order_relaxed); }
@@ -45,10 +47,12 @@ class NodePace {
 
   std::array<OperationTimes, kNodeOperations> times_;
   std::atomic<int64_t> recent_read_nanos_{0};
+  std::atomic<bool> avoided_{false};
   std::atomic<bool> slow_{false};
   std::atomic<uint64_t> times_slow_{0};
   std::atomic<uint64_t> late_{0};
   // The rest is under the mutex of PoolPace.
+  bool leaves_ = false;
   std::chrono::nanoseconds probation_{0};  ///< How long it was slow at least, the last time.
   uint64_t until_nanos_ = 0;               ///< When it may return.
   uint64_t returned_nanos_ = 0;            ///< When it did; 0: never.

@@ -129,7 +129,15 @@ bool PoolPace::TakeHedge() {
 void PoolPace::SetSlow(NodeLink* link, bool slow) {
   NodePace* const pace = link->mutable_pace();
   pace->slow_.store(slow, std::memory_order_relaxed);
+  pace->avoided_.store(slow || pace->leaves_, std::memory_order_relaxed);
   changes_.fetch_add(1, std::memory_order_release);  // Pairs with changes().
+}
+
+void PoolPace::SetLeaves(NodeLink* link, bool leaves) {
+  MutexLock lock(&mutex_);
+  NodePace* const pace = link->mutable_pace();
+  pace->leaves_ = leaves;
+  pace->avoided_.store(leaves || pace->slow(), std::memory_order_relaxed);
 }
 
 bool PoolPace::MayBecomeSlow() const {

@@ -56,6 +56,9 @@ class PoolPace {
   /// A job was given up since its node became slow.
   void NoteJobLeft() { jobs_left_.fetch_add(1, std::memory_order_relaxed); }
   uint64_t jobs_left() const { return jobs_left_.load(std::memory_order_relaxed); }
+  /// Whether the node is in maintenance (pool/node_maintenance.h): it is done without where others
+  /// serve, as if it were slow, but is neither probed nor counted as slow.
+  void SetLeaves(NodeLink* link, bool leaves) EXCLUDES(mutex_);
   /// Grows when a node becomes slow, or no longer is.
   uint64_t changes() const { return changes_.load(std::memory_order_acquire); }
 

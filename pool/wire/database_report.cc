@@ -33,6 +33,11 @@ void EncodeReport(const DatabaseReport& report, control::ReportDatabase* message
   repair->set_bytes_per_second(report.repair.bytes_per_second);
   repair->set_seconds_left(report.repair.seconds_left);
   message->set_notice(report.notice);
+  for (const LeavingNode& node : report.leaving) {
+    control::LeavingNode* const leaving = message->add_leaving();
+    leaving->set_instance_id(node.instance_id);
+    leaving->set_state(static_cast<uint32_t>(node.state));
+  }
 }
 
 void DecodeReport(const control::ReportDatabase& message, DatabaseReport* report) {
@@ -49,6 +54,11 @@ void DecodeReport(const control::ReportDatabase& message, DatabaseReport* report
                     .bytes_total = repair.bytes_total(),
                     .bytes_per_second = repair.bytes_per_second(),
                     .seconds_left = repair.seconds_left()};
+  report->leaving.clear();
+  for (const control::LeavingNode& node : message.leaving()) {
+    report->leaving.push_back({.instance_id = node.instance_id(),
+                               .state = static_cast<LeavingNode::State>(node.state())});
+  }
 }
 
 void EncodeDirections(const Directions& directions, control::Directions* message) {
@@ -60,6 +70,13 @@ void EncodeDirections(const Directions& directions, control::Directions* message
   for (const std::string& address : directions.added_addresses) {
     message->add_added_addresses(address);
   }
+  for (const Maintenance& each : directions.maintenance) {
+    control::Maintenance* const maintenance = message->add_maintenance();
+    maintenance->set_instance_id(each.instance_id);
+    maintenance->set_start_id(each.start_id);
+    maintenance->set_address(each.address);
+    maintenance->set_left_nanos(each.left_nanos);
+  }
 }
 
 void DecodeDirections(const control::Directions& message, Directions* directions) {
@@ -69,6 +86,13 @@ void DecodeDirections(const control::Directions& message, Directions* directions
   directions->repair_bytes_per_second = message.repair_bytes_per_second();
   directions->added_addresses = {message.added_addresses().begin(),
                                  message.added_addresses().end()};
+  directions->maintenance.clear();
+  for (const control::Maintenance& each : message.maintenance()) {
+    directions->maintenance.push_back({.instance_id = each.instance_id(),
+                                       .start_id = each.start_id(),
+                                       .address = each.address(),
+                                       .left_nanos = each.left_nanos()});
+  }
 }
 
 LogReader DecodeLogReader(const control::LogReader& message) {

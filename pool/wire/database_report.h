@@ -28,6 +28,17 @@ struct RepairProgress {
 /// "idle", "running", "paused", "waiting".
 const char* ToString(RepairProgress::State state);
 
+/// What an owner has on a node that is in maintenance (Directions::maintenance).
+struct LeavingNode {
+  enum class State : uint8_t {
+    kLeaving = 0,  ///< Copies of its log or manifest, which are on their way to other nodes.
+    kLeft = 1,     ///< None of them, nor will it put any there.
+    kKept = 2,     ///< Such copies, which stay: too few other nodes are there to take them.
+  };
+  uint64_t instance_id = 0;
+  State state = State::kLeaving;
+};
+
 /// What the owner of a database reports to its nodes, for observers of the pool.
 struct DatabaseReport {
   uint64_t database_id = 0;
@@ -35,6 +46,22 @@ struct DatabaseReport {
   std::vector<std::pair<std::string, uint64_t>> space{};  ///< Bytes by name ("user-bytes").
   RepairProgress repair{};
   std::string notice{};  ///< What an operator has to know; empty: nothing.
+  /// Nodes in maintenance that the owner has heard of.
+  std::vector<LeavingNode> leaving{};
+};
+
+/// A node that an operator is about to stop for a while. Its data stays there, and is not repaired
+/// elsewhere while it is away. Ends with the time that is left, and when the node is started anew.
+struct Maintenance {
+  uint64_t instance_id = 0;
+  uint32_t start_id = 0;    ///< Start of the node (PoolClient::start_id) that is to end.
+  std::string address{};    ///< As the operator's program reaches it.
+  uint64_t left_nanos = 0;  ///< When it was told; 0: it is over.
+  /// Whether they are one order; the time that is left is another at each moment.
+  bool operator==(const Maintenance& other) const {
+    return instance_id == other.instance_id && start_id == other.start_id &&
+           address == other.address;
+  }
 };
 
 /// The operators' directions for the databases in a pool. Each node keeps a replica; the highest
@@ -46,6 +73,7 @@ struct Directions {
   bool repair_paused = false;
   uint64_t repair_bytes_per_second = 0;        ///< Replaces the databases' own limit; 0: does not.
   std::vector<std::string> added_addresses{};  ///< Nodes beyond those of the databases' URIs.
+  std::vector<Maintenance> maintenance{};      ///< Nodes that may be away for a while.
   bool operator==(const Directions&) const = default;
 };
 

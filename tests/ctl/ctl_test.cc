@@ -4,10 +4,13 @@
 
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
+#include "ctl/maintenance_command.h"
 #include "pool/databases.h"
 #include "pool/pool_impl.h"
 #include "pool/reports.h"
@@ -47,14 +50,16 @@ class CtlTest : public testing::Test {
     EXPECT_EQ(result.output.find(text), std::string::npos) << text << "\n" << result.output;
   }
   /// What the node answers to a report.
-  pool::Directions Report(NodeId node, const pool::RepairProgress& repair = {}) {
+  pool::Directions Report(NodeId node, const pool::RepairProgress& repair = {},
+                          const std::vector<pool::LeavingNode>& leaving = {}) {
     pool::Directions directions;
     EXPECT_TRUE(
         IsOk(pool::ReportDatabase(client_, node,
                                   {.database_id = lease_.database_id,
                                    .redundancy = "rs(2,1)",
                                    .space = {{"user-bytes", 5 << 20}, {"stored-bytes", 8 << 20}},
-                                   .repair = repair},
+                                   .repair = repair,
+                                   .leaving = leaving},
                                   &directions)));
     return directions;
   }
@@ -133,6 +138,67 @@ TEST_F(CtlTest, DrainGoesOnWhenInterruptedAndIsTakenBack) {
   ExpectNoStatus("draining");
 }
 
+TEST_F(CtlTest, MaintenanceWaitsUntilOwnersHaveLeftTheNode) {
+  ChildProcess order(NACRE_TEST_BIN_DIR "/nacre-ctl", {"maintenance", nodes_[1].address(),
+                                                       "--for=1h", "--pool=" + nodes_.pool_uri()});
+  order.AwaitOutput("the owner of 'orders' has not heard of it", 20);
+  using State = pool::LeavingNode::State;
+  const uint64_t instance = client_->instance_id(1);
+  const pool::Directions directions = Report(0);
+  ASSERT_EQ(directions.maintenance.size(), 1u);
+  EXPECT_EQ(directions.maintenance[0].instance_id, instance);
+  EXPECT_EQ(directions.maintenance[0].start_id, client_->start_id(1));
+  ExpectStatus("maintenance  " + nodes_[1].address() + ": there, ");
+  Report(0, {}, {{.instance_id = instance, .state = State::kLeaving}});
+  order.AwaitOutput("'orders' has copies of its log or manifest there", 20);
+  Report(0, {}, {{.instance_id = instance, .state = State::kLeft}});
+  const std::string output = order.AwaitOutput("", 20);
+  EXPECT_NE(output.find("can be stopped; what is on it is not repaired for "), std::string::npos)
+      << output;
+  EXPECT_NE(output.find("its memory ends with its process"), std::string::npos) << output;
+  EXPECT_EQ(order.AwaitExit(20), 0);
+  // A database that has no other nodes to go to is named.
+  Report(0, {}, {{.instance_id = instance, .state = State::kKept}});
+  ProcessResult again = Ctl({"maintenance", "1", "--for=90s"});
+  EXPECT_EQ(again.exit_code, 0) << again.output;
+  EXPECT_NE(again.output.find("'orders' keeps copies"), std::string::npos) << again.output;
+  again = Ctl({"maintenance", "1", "--json"});
+  EXPECT_NE(again.output.find("\"ready\": true"), std::string::npos) << again.output;
+  EXPECT_NE(again.output.find("\"kept_by\": [\"orders\"]"), std::string::npos) << again.output;
+  EXPECT_EQ(Report(2).maintenance.size(), 1u) << "one order for one node";
+  const ProcessResult second = Ctl({"maintenance", "0"});
+  EXPECT_EQ(second.exit_code, 1);
+  EXPECT_NE(second.output.find(nodes_[1].address() + " is in maintenance"), std::string::npos)
+      << second.output;
+
+  nodes_[1].Kill();
+  ExpectStatus("maintenance  " + nodes_[1].address() + ": away, ");
+  const ProcessResult json = Ctl({"status", "--json"});
+  EXPECT_NE(json.output.find("\"maintenance\": [{\"address\": \"" + nodes_[1].address() +
+                             "\", \"reachable\": false"),
+            std::string::npos)
+      << json.output;
+  const ProcessResult doctor = Ctl({"doctor"});
+  EXPECT_NE(doctor.output.find("is away for maintenance"), std::string::npos) << doctor.output;
+  CtlOk({"maintenance", "1", "--end"});
+  EXPECT_TRUE(Report(0).maintenance.empty());
+  ExpectNoStatus("maintenance");
+}
+
+TEST(CtlDurationTest, TimesHaveUnitsAndAnEnd) {
+  std::chrono::seconds time{0};
+  const std::pair<const char*, int> good[] = {
+      {"1s", 1}, {"90s", 90}, {"10min", 600}, {"2h", 7200}, {"24h", 86400}};
+  for (const auto& [text, seconds] : good) {
+    EXPECT_TRUE(IsOk(ParseDuration(text, &time))) << text;
+    EXPECT_EQ(time.count(), seconds) << text;
+  }
+  for (const char* text :
+       {"", "10", "0s", "s", "25h", "-1s", "1.5h", "10 min", "1d", "9999999999h"}) {
+    EXPECT_TRUE(IsFailure(ParseDuration(text, &time), Status::Code::kInvalidArgument)) << text;
+  }
+}
+
 TEST_F(CtlTest, MistakesAreNamed) {
   const struct {
     std::vector<std::string> arguments;
@@ -140,6 +206,9 @@ TEST_F(CtlTest, MistakesAreNamed) {
   } cases[] = {
       {{"drain", "7"}, "no node '7'"},
       {{"drain"}, "unknown command 'drain'"},
+      {{"maintenance", "7"}, "no node '7'"},
+      {{"maintenance", "1", "--for=soon"}, "'soon' is no time"},
+      {{"maintenance", "1", "--end"}, "no node '1' is in maintenance"},
       {{"repair", "faster"}, "unknown command 'repair faster'"},
       {{"repair", "limit", "much"}, "much"},
       {{"add", "shm:/nowhere/n.sock"}, "/nowhere/n.sock"},

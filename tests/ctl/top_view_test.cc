@@ -164,6 +164,25 @@ TEST(TopViewTest, StatesAreNamed) {
   EXPECT_HAS(text, "tcp:10.0.0.1:7000 slow, draining ");
 }
 
+TEST(TopViewTest, NodesInMaintenanceAreThereOrAway) {
+  PoolSample sample = Sample();
+  const pool::NodeStats& there = sample.pool.nodes[0].stats;
+  sample.pool.nodes[0].start_id = 9;
+  sample.pool.directions.maintenance = {
+      {.instance_id = there.instance_id, .start_id = 9, .left_nanos = 60 * kSecond},
+      {.instance_id = 77, .address = sample.pool.nodes[2].address, .left_nanos = 60 * kSecond}};
+  std::string text = Rendered(sample);
+  EXPECT_HAS(text, "3 nodes: 2 up, 1 down, 2 in maintenance;");
+  EXPECT_HAS(text, "tcp:10.0.0.1:7000 maintenance ");
+  EXPECT_HAS(text, sample.pool.nodes[2].address + " away ");
+  // The first was started anew, and the time of the other is up.
+  sample.pool.nodes[0].start_id = 11;
+  sample.pool.directions.maintenance[1].left_nanos = 0;
+  text = Rendered(sample);
+  EXPECT_HAS(text, "3 nodes: 2 up, 1 down;");
+  EXPECT_HAS_NOT(text, "maintenance");
+}
+
 TEST(TopViewTest, RepairHasABarAndTheTimeThatIsLeft) {
   PoolSample sample = Sample();
   pool::DatabaseReport& report = sample.pool.databases[0].report;

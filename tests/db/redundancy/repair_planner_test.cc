@@ -99,6 +99,29 @@ TEST_F(RepairPlannerTest, NodesThatAreLostOrToBeLeft) {
   EXPECT_TRUE(Plan().empty());
 }
 
+TEST_F(RepairPlannerTest, WhatIsOnNodesInMaintenanceIsAwaitedUnlessMoreIsLost) {
+  nodes_.maintenance.assign(kNodes, false);
+  nodes_.maintenance[1] = true;
+  EXPECT_TRUE(Plan().empty());
+  nodes_.alive[1] = false;
+  EXPECT_TRUE(Plan().empty());
+  // The other half of the tables.
+  nodes_.alive[kNodes / 2] = false;
+  EXPECT_EQ(Plan().size(), kTables / 2);
+  nodes_.alive[kNodes / 2] = true;
+  // Damage to what is left is more, too, and what is awaited is made anew with it.
+  tables_[3]->ReportDamage(FragmentSet{1});
+  ASSERT_EQ(Plan().size(), 1u);
+  EXPECT_EQ(Plan()[0].table, tables_[3]);
+  EXPECT_EQ(Plan()[0].wanted, FragmentSet{3});
+  // One that is to be left besides is left.
+  nodes_.draining[2] = true;
+  EXPECT_EQ(Plan().size(), kTables / 2);
+  nodes_.draining[2] = false;
+  nodes_.maintenance[1] = false;
+  EXPECT_EQ(Plan().size(), kTables / 2) << "its time is up";
+}
+
 TEST_F(RepairPlannerTest, LostNodesAreNeededForWhatCannotBeReadWithoutThem) {
   EXPECT_FALSE(NeedsLostNodes({version_}, nodes_));
   nodes_.alive[0] = false;
