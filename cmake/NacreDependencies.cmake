@@ -31,6 +31,7 @@ if(NACRE_PEER_ROCKSDB)
 endif()
 if(NACRE_BUILD_TOOLS)
   pkg_check_modules(nacre_gflags REQUIRED IMPORTED_TARGET GLOBAL gflags)
+  pkg_check_modules(nacre_httplib REQUIRED IMPORTED_TARGET GLOBAL cpp-httplib)
   pkg_check_modules(nacre_lmdb REQUIRED IMPORTED_TARGET GLOBAL lmdb)
   pkg_check_modules(nacre_jemalloc REQUIRED IMPORTED_TARGET GLOBAL jemalloc)
   # Its header for the extension, the library for the tests that load that.

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "ctl/checkpoint_command.h"
+#include "ctl/console/console_command.h"
 #include "ctl/ctl_directions.h"
 #include "ctl/ctl_report.h"
 #include "ctl/doctor.h"
@@ -33,7 +34,6 @@
 #include "pool/reports.h"
 #include "pool/wire/node_stats.h"
 #include "util/api/program_version.h"
-#include "util/json_text.h"
 #include "util/log.h"
 #include "util/uri.h"
 
@@ -44,8 +44,17 @@ DEFINE_string(coordinator, "",
               "what the keyspaces' members agree by, such as etcd:10.0.0.1:2379,10.0.0.2:2379");
 DEFINE_bool(json, false, "print JSON");
 DEFINE_int32(timeout_ms, 3000, "how long to wait for a node, a member or the coordinator");
-DEFINE_double(interval_s, 1, "top: seconds between two samples, 0.1 to 3600");
+DEFINE_double(interval_s, 1, "top, console: seconds between two samples, 0.1 to 3600");
 DEFINE_bool(once, false, "top: print one sample and end, as where the output is no terminal");
+DEFINE_string(listen, "127.0.0.1:8080",
+              "console: where to listen for browsers, HOST:PORT; port 0 is any that is free");
+DEFINE_string(token_file, "",
+              "console: a file whose first line is what browsers have to show; needed where other "
+              "machines reach --listen");
+DEFINE_string(hosts, "",
+              "console: names by which browsers may ask for it, with commas between them, beside "
+              "IP addresses and localhost");
+DEFINE_bool(allow_orders, false, "console: have it drain nodes, and pause repair, when asked to");
 DEFINE_bool(full, false, "fsck: compare all chunks and log records with their checksums, too");
 DEFINE_bool(from_footers, false,
             "repair DATABASE: makes its manifest anew from its tables and its log");
@@ -88,6 +97,9 @@ constexpr std::string_view kUsage =
     "  top                both, kept up to date on the terminal, with what they do in a second; "
     "q ends\n"
     "                     it, s sorts. --interval_s=N; --once prints it once\n"
+    "  console            the same and more as a page for browsers, until it is interrupted:\n"
+    "                     --listen=HOST:PORT, --token_file=FILE, --hosts=NAME,..., "
+    "--allow_orders\n"
     "  doctor             what stands between this machine and the pool; --pool=verbs: looks at "
     "the\n"
     "                     machine only. With --coordinator: also what is wrong with that, and with "
@@ -246,24 +258,17 @@ Status RunDoctor(bool* healthy) {
       findings.push_back(std::move(finding));
     }
   }
-  const auto name_of = [](Verdict verdict) {
-    return verdict == Verdict::kOk ? "ok" : verdict == Verdict::kWarning ? "warning" : "failure";
-  };
-  *healthy = true;
-  std::string json;
+  *healthy = std::none_of(findings.begin(), findings.end(), [](const rdma::Finding& finding) {
+    return finding.verdict == Verdict::kFailure;
+  });
+  if (FLAGS_json) {
+    fmt::print("{}", FindingsJson(findings));
+    return Status::OK();
+  }
   for (const rdma::Finding& finding : findings) {
-    if (finding.verdict == Verdict::kFailure) *healthy = false;
-    if (FLAGS_json) {
-      json += fmt::format(
-          "{}{{\"verdict\": \"{}\", \"subject\": {}, \"found\": {}, \"remedy\": {}}}",
-          json.empty() ? "" : ",\n  ", name_of(finding.verdict), JsonString(finding.subject),
-          JsonString(finding.found), JsonString(finding.remedy));
-      continue;
-    }
-    fmt::print("{:<8} {:<22} {}\n", name_of(finding.verdict), finding.subject, finding.found);
+    fmt::print("{:<8} {:<22} {}\n", ToString(finding.verdict), finding.subject, finding.found);
     if (!finding.remedy.empty()) fmt::print("{:<8} -> {}\n", "", finding.remedy);
   }
-  if (FLAGS_json) fmt::print("{{\"findings\": [\n  {}]}}\n", json);
   return Status::OK();
 }
 
@@ -351,26 +356,61 @@ Status Show(bool nodes, bool* complete) {
   return Status::OK();
 }
 
-/// A node that takes longer than an interval is down, but it has half a second.
-Status ShowTop(bool* complete) {
+Status ParseInterval(std::chrono::milliseconds* interval) {
   if (!(FLAGS_interval_s >= 0.1 && FLAGS_interval_s <= 3600)) {
     return Status::InvalidArgument("--interval_s must be 0.1 to 3600");
   }
-  const std::chrono::milliseconds interval(static_cast<int64_t>(FLAGS_interval_s * 1000));
+  *interval = std::chrono::milliseconds(static_cast<int64_t>(FLAGS_interval_s * 1000));
+  return Status::OK();
+}
+
+/// A client that asks each `interval`: a node that takes longer is down, but it has half a second.
+Status ConnectAgainAndAgain(std::chrono::milliseconds interval, Connection* connection,
+                            pool::PoolClient** client) {
+  Uri pool;
+  rdma::DeviceOptions device_options;
+  NACRE_RETURN_IF_ERROR(ParsePool(&pool, &device_options));
+  device_options.logger.reset();  // Its lines would stand amid the screen, or come each second.
+  const auto timeout =
+      std::min(std::max(interval, kTopPatience), std::chrono::milliseconds(FLAGS_timeout_ms));
+  NACRE_RETURN_IF_ERROR(Connect(pool, device_options, connection, timeout).WithContext("--pool"));
+  *client = connection->client.get();
+  return Status::OK();
+}
+
+Status ShowTop(bool* complete) {
+  std::chrono::milliseconds interval{};
+  NACRE_RETURN_IF_ERROR(ParseInterval(&interval));
   Connection connection;
   const auto connect = [&](pool::PoolClient** client) {
-    Uri pool;
-    rdma::DeviceOptions device_options;
-    NACRE_RETURN_IF_ERROR(ParsePool(&pool, &device_options));
-    device_options.logger.reset();  // Its lines would stand amid the screen.
-    const auto timeout =
-        std::min(std::max(interval, kTopPatience), std::chrono::milliseconds(FLAGS_timeout_ms));
-    NACRE_RETURN_IF_ERROR(
-        Connect(pool, device_options, &connection, timeout).WithContext("--pool"));
-    *client = connection.client.get();
-    return Status::OK();
+    return ConnectAgainAndAgain(interval, &connection, client);
   };
   return Top({.interval = interval, .once = FLAGS_once, .json = FLAGS_json}, connect, complete);
+}
+
+Status RunConsole() {
+  ConsoleCommand command;
+  NACRE_RETURN_IF_ERROR(ParseInterval(&command.interval));
+  Uri pool;
+  rdma::DeviceOptions device_options;
+  NACRE_RETURN_IF_ERROR(ParsePool(&pool, &device_options));
+  command.pool_uri = FLAGS_pool;
+  command.token_file = FLAGS_token_file;
+  command.console.listen = FLAGS_listen;
+  command.console.allow_orders = FLAGS_allow_orders;
+  for (size_t begin = 0; begin < FLAGS_hosts.size();) {
+    const size_t end = std::min(FLAGS_hosts.find(',', begin), FLAGS_hosts.size());
+    if (end > begin) command.console.hosts.push_back(FLAGS_hosts.substr(begin, end - begin));
+    begin = end + 1;
+  }
+  Connection connection;
+  const auto connect = [&](pool::PoolClient** client) {
+    return ConnectAgainAndAgain(command.interval, &connection, client);
+  };
+  return ServeConsole(command, connect, [&] {
+    return Examine(pool, device_options, std::chrono::milliseconds(FLAGS_timeout_ms),
+                   Clock::System());
+  });
 }
 
 Status ShowManifest(const std::string& database) {
@@ -446,7 +486,8 @@ bool Fits(const std::vector<std::string>& words) {
   if (IsKeyspaceCommand(words)) return FitsKeyspaceCommand(words);
   if (words[0] == "secrets") return FitsSecretsCommand(words);
   const std::string& command = words[0];
-  if (command == "status" || command == "nodes" || command == "top" || command == "doctor") {
+  if (command == "status" || command == "nodes" || command == "top" || command == "console" ||
+      command == "doctor") {
     return words.size() == 1;
   }
   if (command == "drain" || command == "undrain" || command == "add" || command == "manifest" ||
@@ -500,6 +541,8 @@ int Run(const std::vector<std::string>& words) {
     s = Add(words[1]);
   } else if (command == "top") {
     s = ShowTop(&fine);
+  } else if (command == "console") {
+    s = RunConsole();
   } else {
     s = Show(command == "nodes", &fine);
   }

@@ -13,6 +13,7 @@
 #include "pool/pool_client.h"
 #include "pool/reports.h"
 #include "pool/wire/node_stats.h"
+#include "util/json_text.h"
 
 namespace nacre::ctl {
 namespace {
@@ -162,6 +163,29 @@ std::vector<rdma::Finding> Examine(const Uri& pool, const rdma::DeviceOptions& o
   if (reached) findings.push_back(SlabSizes(client.get()));
   if (reached) AddMaintenance(client.get(), &findings);
   return findings;
+}
+
+const char* ToString(rdma::Finding::Verdict verdict) {
+  switch (verdict) {
+    case Verdict::kOk:
+      return "ok";
+    case Verdict::kWarning:
+      return "warning";
+    case Verdict::kFailure:
+      return "failure";
+  }
+  return "?";
+}
+
+std::string FindingsJson(const std::vector<rdma::Finding>& findings) {
+  std::string json;
+  for (const rdma::Finding& finding : findings) {
+    json += fmt::format("{}{{\"verdict\": \"{}\", \"subject\": {}, \"found\": {}, \"remedy\": {}}}",
+                        json.empty() ? "" : ",\n  ", ToString(finding.verdict),
+                        JsonString(finding.subject), JsonString(finding.found),
+                        JsonString(finding.remedy));
+  }
+  return fmt::format("{{\"findings\": [\n  {}]}}\n", json);
 }
 
 }  // namespace nacre::ctl

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <chrono>
+#include <string>
 #include <vector>
 
 #include "rdma/diagnosis.h"
@@ -17,5 +18,10 @@ namespace nacre::ctl {
 /// `timeout`: for each node. `options.parameters` are the pool's.
 std::vector<rdma::Finding> Examine(const Uri& pool, const rdma::DeviceOptions& options,
                                    std::chrono::milliseconds timeout, Clock* clock);
+
+/// "ok", "warning", "failure".
+const char* ToString(rdma::Finding::Verdict verdict);
+/// {"findings": [...]}.
+std::string FindingsJson(const std::vector<rdma::Finding>& findings);
 
 }  // namespace nacre::ctl

@@ -25,6 +25,7 @@ NodeRates& NodeRates::operator+=(const NodeRates& other) {
   bytes_read += other.bytes_read;
   bytes_written += other.bytes_written;
   requests += other.requests;
+  request_seconds += other.request_seconds;
   jobs += other.jobs;
   job_cores += other.job_cores;
   rebuilt += other.rebuilt;
@@ -43,6 +44,7 @@ std::optional<NodeRates> RateMeter::Take(const NodeStats& now) {
       .bytes_read = grown(&NodeStats::bytes_read),
       .bytes_written = grown(&NodeStats::bytes_written),
       .requests = grown(&NodeStats::requests),
+      .request_seconds = grown(&NodeStats::request_nanos) / 1e9,
       .jobs = grown(&NodeStats::compactions) + grown(&NodeStats::flushes),
       .job_cores = (grown(&NodeStats::compaction_cpu_nanos) + grown(&NodeStats::flush_cpu_nanos) +
                     grown(&NodeStats::rebuild_cpu_nanos)) /

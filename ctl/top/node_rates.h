@@ -14,9 +14,10 @@ struct NodeRates {
   double bytes_read = 0;
   double bytes_written = 0;
   double requests = 0;
-  double jobs = 0;       ///< Compactions and flushes that ended.
-  double job_cores = 0;  ///< Processors that compactions, flushes and rebuilding kept busy.
-  double rebuilt = 0;    ///< Bytes of fragments.
+  double request_seconds = 0;  ///< From taking requests to answering them, jobs apart, of all.
+  double jobs = 0;             ///< Compactions and flushes that ended.
+  double job_cores = 0;        ///< Processors that compactions, flushes and rebuilding kept busy.
+  double rebuilt = 0;          ///< Bytes of fragments.
   NodeRates& operator+=(const NodeRates& other);
 };
 

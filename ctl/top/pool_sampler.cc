@@ -40,8 +40,9 @@ std::vector<NodeId> LatestNodes(const pool::PoolClient& client) {
 
 }  // namespace
 
-PoolSampler::PoolSampler(pool::PoolClient* client, std::chrono::milliseconds interval)
-    : client_(client), interval_(interval) {
+PoolSampler::PoolSampler(pool::PoolClient* client, std::chrono::milliseconds interval,
+                         std::function<void(const PoolSample&)> told)
+    : client_(client), interval_(interval), told_(std::move(told)) {
   thread_ = Thread("nacre-sampler", [this] { Loop(); });
 }
 
@@ -82,6 +83,7 @@ void PoolSampler::Loop() {
     const Deadline next = Deadline::After(client_->clock(), interval_);
     PoolSample sample = Ask();
     sample.rounds = ++rounds;
+    if (told_ != nullptr) told_(sample);
     MutexLock lock(&mutex_);
     latest_ = std::move(sample);
     taken_at_nanos_ = client_->clock()->NowNanos();

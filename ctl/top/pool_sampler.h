@@ -3,6 +3,7 @@
 #include <chrono>
 #include <cstdint>
 #include <deque>
+#include <functional>
 #include <map>
 #include <string>
 
@@ -21,7 +22,9 @@ namespace nacre::ctl {
 class PoolSampler {
  public:
   /// `client` outlives this. Begins at once; `interval` lies between the beginnings of two rounds.
-  PoolSampler(pool::PoolClient* client, std::chrono::milliseconds interval);
+  /// `told`: hears of each sample by the thread that took it, before others see it; may be null.
+  PoolSampler(pool::PoolClient* client, std::chrono::milliseconds interval,
+              std::function<void(const PoolSample&)> told = nullptr);
   /// Waits until the round under way has ended: the time of one operation of the client at most for
   /// each 64 silent nodes.
   ~PoolSampler();
@@ -52,6 +55,7 @@ class PoolSampler {
 
   pool::PoolClient* const client_;
   const std::chrono::milliseconds interval_;
+  const std::function<void(const PoolSample&)> told_;
   std::map<std::string, Memory> memories_;  ///< By address. Used by the thread only.
   mutable Mutex mutex_;
   mutable CondVar changed_{&mutex_};

@@ -17,18 +17,20 @@ std::string RatesJson(const std::optional<NodeRates>& rates) {
       rates->job_cores, rates->rebuilt);
 }
 
-std::string NodeOf(const PoolSample& sample, size_t i) {
-  const NodeReport& node = sample.pool.nodes[i];
-  if (!node.status.ok()) return NodeJson(sample.pool, i);
-  std::string more = ", \"per_second\": " + RatesJson(sample.rates[i]);
+}  // namespace
+
+std::string TopNodeJson(const PoolSample& sample, size_t number, const std::string& more) {
+  const NodeReport& node = sample.pool.nodes[number];
+  if (!node.status.ok()) return NodeJson(sample.pool, number, more);
+  std::string own = ", \"per_second\": " + RatesJson(sample.rates[number]);
   if (!node.timing.pings.empty()) {
-    more += fmt::format(", \"answer_seconds\": {:.9f}",
-                        static_cast<double>(node.timing.pings.back().count()) / 1e9);
+    own += fmt::format(", \"answer_seconds\": {:.9f}",
+                       static_cast<double>(node.timing.pings.back().count()) / 1e9);
   }
-  return NodeJson(sample.pool, i, more);
+  return NodeJson(sample.pool, number, own + more);
 }
 
-std::string DatabaseOf(const pool::KnownDatabase& database) {
+std::string TopDatabaseJson(const pool::KnownDatabase& database) {
   std::string readers;
   for (const pool::LogReader& reader : database.log_readers) {
     readers += fmt::format(
@@ -40,16 +42,14 @@ std::string DatabaseOf(const pool::KnownDatabase& database) {
   return DatabaseJson(database, ", \"log_readers\": [" + readers + "]");
 }
 
-}  // namespace
-
 std::string TopJson(const PoolSample& sample) {
   std::string nodes;
   for (size_t i = 0; i < sample.pool.nodes.size(); ++i) {
-    nodes += (nodes.empty() ? "" : ",\n  ") + NodeOf(sample, i);
+    nodes += (nodes.empty() ? "" : ",\n  ") + TopNodeJson(sample, i);
   }
   std::string databases;
   for (const pool::KnownDatabase& database : sample.pool.databases) {
-    databases += (databases.empty() ? "" : ",\n  ") + DatabaseOf(database);
+    databases += (databases.empty() ? "" : ",\n  ") + TopDatabaseJson(database);
   }
   return fmt::format("{{\"nodes\": [\n  {}],\n \"databases\": [\n  {}]}}\n", nodes, databases);
 }

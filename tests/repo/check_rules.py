@@ -85,7 +85,8 @@ LAYERS = {
     "db_bench/engine": (*BELOW_DB, "db", "sharding", "adapters", "db_bench/"),
     "db_bench/report": (*BELOW_DB, "db", "adapters", "db_bench/", "db_bench/engine"),
     "perf": ("nacre", "util", "rdma", "pool"),
-    "ctl": (*BELOW_DB, "db", "sharding"),
+    "console": ("nacre", "util"),
+    "ctl": (*BELOW_DB, "db", "sharding", "console"),
     "archive": ("nacre", "util", "metrics"),
     "sqlite": ("nacre", "util", "sqlite"),
     "sqlite/row": ("nacre", "util", "sqlite/"),
@@ -93,7 +94,7 @@ LAYERS = {
     "sqlite/command_log": ("nacre", "util", "sqlite/", "sqlite/row"),
     "examples": ("nacre",),
     "tests": (*BELOW_DB, "memnode", "db", "transactions", "sharding", "etcd", "adapters",
-              "db_bench", "perf", "ctl",
+              "db_bench", "perf", "console", "ctl",
               "sqlite", "archive", "examples"),
 }
 
