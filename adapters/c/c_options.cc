@@ -11,7 +11,9 @@ using nacre::Status;
 namespace {
 
 template <typename Field>
-constexpr bool kIsDuration = std::is_same_v<Field, std::chrono::milliseconds>;
+constexpr bool kIsDuration = false;
+template <typename Rep, typename Period>
+constexpr bool kIsDuration<std::chrono::duration<Rep, Period>> = true;
 
 /// Gives `*field` the value that C has as a number.
 template <typename Field, typename Value>
