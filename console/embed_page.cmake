@@ -1,4 +1,4 @@
-# usage: cmake -D OUTPUT=FILE.cc -D FILES="FILE;FILE..." -P embed_page.cmake
+# usage: cmake -D OUTPUT=SOURCE -D FILES="FILE;FILE..." -P embed_page.cmake
 #
 # Writes the source that defines console/page_files.h's PageFiles with the contents of FILES.
 

@@ -83,12 +83,13 @@ size_t KeyBrowser::open_count() const {
 }
 
 void KeyBrowser::CloseIdle() {
-  MutexLock lock(&mutex_);
+  if (!mutex_.TryLock()) return;
   const uint64_t idle_nanos = static_cast<uint64_t>(std::chrono::nanoseconds(kIdle).count());
   std::erase_if(open_, [&](const auto& each) {
     return clock_->NowNanos() - each.second->used_nanos >= idle_nanos;
   });
   if (open_.empty()) pool_.reset();
+  mutex_.Unlock();
 }
 
 void KeyBrowser::CloseLeastUsedLocked() {
@@ -135,7 +136,20 @@ Status KeyBrowser::Look(const KeyQuery& query, KeyPage* page) {
   if (query.limit < 1 || query.limit > kRowsMax) {
     return Status::InvalidArgument(fmt::format("limit must be 1 to {}", kRowsMax));
   }
-  MutexLock lock(&mutex_);
+  if (lookers_.fetch_add(1, std::memory_order_relaxed) >= kLookersMax) {
+    lookers_.fetch_sub(1, std::memory_order_relaxed);
+    return Status::Busy("too many look at keys already; try again in a moment");
+  }
+  Status status;
+  {
+    MutexLock lock(&mutex_);
+    status = LookLocked(query, page);
+  }
+  lookers_.fetch_sub(1, std::memory_order_relaxed);
+  return status;
+}
+
+Status KeyBrowser::LookLocked(const KeyQuery& query, KeyPage* page) {
   Open* open = nullptr;
   NACRE_RETURN_IF_ERROR(OpenLocked(query.database, &open));
   open->used_nanos = clock_->NowNanos();

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <atomic>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
@@ -58,6 +59,8 @@ class KeyBrowser {
   /// More are not open at a time; the one that was not looked into for longest is closed.
   static constexpr size_t kOpenMax = 4;
   static constexpr std::chrono::seconds kIdle{60};
+  /// So many may look, or wait until they can; others are told to come again.
+  static constexpr int kLookersMax = 4;
 
   /// `pool_uri`: as Options::pool_uri has it. `clock` outlives this.
   KeyBrowser(std::string pool_uri, Clock* clock);
@@ -67,20 +70,24 @@ class KeyBrowser {
 
   /// The keys as of now. `NotFound` if there is no such database or family, `InvalidArgument` if
   /// the query is out of range, or the database has an order of keys, or a plug-in, that this
-  /// process has not got; otherwise fails as `DB::OpenAsSecondary` and reads do.
+  /// process has not got, `Busy` if too many look already; otherwise fails as `DB::OpenAsSecondary`
+  /// and reads do.
   Status Look(const KeyQuery& query, KeyPage* page) EXCLUDES(mutex_);
-  /// Closes what was not looked into for `kIdle`. To be called now and then.
+  /// Closes what was not looked into for `kIdle`. To be called now and then; does
+  /// nothing while a call of Look goes on.
   void CloseIdle() EXCLUDES(mutex_);
   size_t open_count() const EXCLUDES(mutex_);
 
  private:
   struct Open;
 
+  Status LookLocked(const KeyQuery& query, KeyPage* page) REQUIRES(mutex_);
   Status OpenLocked(const std::string& name, Open** open) REQUIRES(mutex_);
   void CloseLeastUsedLocked() REQUIRES(mutex_);
 
   const std::string pool_uri_;
   Clock* const clock_;
+  std::atomic<int> lookers_{0};  ///< A count only, which orders nothing.
   mutable Mutex mutex_;
   std::shared_ptr<Pool> pool_ GUARDED_BY(mutex_);  ///< While a database is open.
   std::map<std::string, std::unique_ptr<Open>> open_ GUARDED_BY(mutex_);

@@ -5,7 +5,7 @@
 
 namespace nacre::console {
 
-/// A file of console/page, as it was when this was built.
+/// A file of the page, as it was when this was built.
 struct PageFile {
   std::string_view name;  ///< "index.html"
   std::span<const unsigned char> bytes;

@@ -12,7 +12,7 @@ const CHARTS = [
     lines: [['request_seconds', 'mean']]},
   {title: 'Compactions and flushes', format: (v) => `${formatCount(v)}/s`,
     lines: [['jobs_per_second', 'ended']]},
-  {title: 'Processors busy with jobs', format: formatCount, lines: [['job_cores', 'processors']]},
+  {title: 'Processors busy with jobs', format: (v) => v.toFixed(2), lines: [['job_cores', 'processors']]},
   {title: 'Repair', format: (v) => `${formatBytes(v)}/s`,
     lines: [['rebuilt_bytes_per_second', 'rebuilt']]},
   {title: 'Memory', format: formatBytes, lines: [['leased_bytes', 'leased'], ['bytes', 'all']]},

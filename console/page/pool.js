@@ -201,8 +201,8 @@ function showWork(pool) {
       items.push(element('p', '', `${node.address} drains: ${formatBytes(leasedOf(node))} to go`));
     }
     if (node.per_second.jobs > 0 || node.per_second.job_cores >= 0.01) {
-      items.push(element('p', '', `${node.address}: ${formatCount(node.per_second.jobs)} ` +
-        `compactions and flushes/s, ${node.per_second.job_cores.toFixed(2)} processors busy`));
+      items.push(element('p', '', `${node.address}: compactions and flushes, ` +
+        `${node.per_second.jobs.toFixed(1)} of them end in a second, ${node.per_second.job_cores.toFixed(2)} processors busy`));
     }
   }
   show(document.getElementById('work'), items.length > 0 ? items : [element('p', '', 'None.')]);

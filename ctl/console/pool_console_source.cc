@@ -120,6 +120,10 @@ PoolConsoleSource::PoolConsoleSource(pool::PoolClient* client, std::chrono::mill
     : client_(client),
       examine_(std::move(examine)),
       history_(FigureNames(), kHistory),
+      levels_("{\"left_out\": 0, \"databases\": []}\n", [this] { return ReadLevels(); }),
+      findings_(FindingsJson({{rdma::Finding::Verdict::kWarning, "doctor",
+                               "an examination is under way", "ask again in a moment"}}),
+                [this] { return FindingsJson(examine_()); }),
       sampler_(client, interval, [this](const PoolSample& sample) { Hear(sample); }) {
   owners_ = Thread("nacre-owners", [this] { WatchOwners(); });
 }
@@ -165,9 +169,26 @@ std::string PoolConsoleSource::PoolJson() const {
       events);
 }
 
-bool PoolConsoleSource::IsFresh(const Kept& kept) const {
-  const auto fresh = static_cast<uint64_t>(std::chrono::nanoseconds(kFresh).count());
-  return !kept.json.empty() && client_->clock()->NowNanos() - kept.made_at_nanos < fresh;
+std::string PoolConsoleSource::Kept::Get(Clock* clock) {
+  {
+    MutexLock lock(&mutex_);
+    if (making_ || clock->NowNanos() < fresh_until_nanos_) return json_;
+    making_ = true;
+  }
+  std::string made;
+  try {
+    made = make_();
+  } catch (...) {
+    MutexLock lock(&mutex_);
+    making_ = false;
+    throw;
+  }
+  MutexLock lock(&mutex_);
+  json_ = std::move(made);
+  making_ = false;
+  fresh_until_nanos_ =
+      clock->NowNanos() + static_cast<uint64_t>(std::chrono::nanoseconds(kFresh).count());
+  return json_;
 }
 
 std::string PoolConsoleSource::LevelsOf(const pool::KnownDatabase& database) {
@@ -205,27 +226,14 @@ std::string PoolConsoleSource::LevelsOf(const pool::KnownDatabase& database) {
                      JsonString(database.name), view.root.epoch, state.last_sequence, json);
 }
 
-std::string PoolConsoleSource::LevelsJson() {
-  MutexLock lock(&levels_mutex_);
-  if (IsFresh(levels_)) return levels_.json;
+std::string PoolConsoleSource::ReadLevels() {
   const std::vector<pool::KnownDatabase> databases = sampler_.Latest().pool.databases;
   std::string json;
   for (size_t i = 0; i < std::min(databases.size(), kDatabasesMax); ++i) {
     json += (i > 0 ? ",\n  " : "") + LevelsOf(databases[i]);
   }
-  levels_.json = fmt::format("{{\"left_out\": {}, \"databases\": [\n  {}]}}\n",
-                             databases.size() - std::min(databases.size(), kDatabasesMax), json);
-  levels_.made_at_nanos = client_->clock()->NowNanos();
-  return levels_.json;
-}
-
-std::string PoolConsoleSource::DoctorJson() {
-  MutexLock lock(&doctor_mutex_);
-  if (!IsFresh(findings_)) {
-    findings_.json = FindingsJson(examine_());
-    findings_.made_at_nanos = client_->clock()->NowNanos();
-  }
-  return findings_.json;
+  return fmt::format("{{\"left_out\": {}, \"databases\": [\n  {}]}}\n",
+                     databases.size() - std::min(databases.size(), kDatabasesMax), json);
 }
 
 Status PoolConsoleSource::Carry(const console::Order& order) {

@@ -3,6 +3,8 @@
 #include <chrono>
 #include <functional>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "console/console_source.h"
 #include "console/history.h"
@@ -10,6 +12,7 @@
 #include "ctl/top/pool_sampler.h"
 #include "pool/pool_client.h"
 #include "rdma/diagnosis.h"
+#include "util/clock.h"
 #include "util/mutex.h"
 #include "util/threads/thread.h"
 
@@ -39,19 +42,32 @@ class PoolConsoleSource : public console::ConsoleSource {
   uint64_t samples() const override { return sampler_.rounds(); }
   std::string PoolJson() const override;
   std::string HistoryJson() const override { return history_.Json(); }
-  std::string LevelsJson() override EXCLUDES(levels_mutex_);
-  std::string DoctorJson() override EXCLUDES(doctor_mutex_);
+  /// While it is being read for another caller, what was read before.
+  std::string LevelsJson() override { return levels_.Get(client_->clock()); }
+  /// While another caller has it examined, what was found before.
+  std::string DoctorJson() override { return findings_.Get(client_->clock()); }
   Status Carry(const console::Order& order) override;
 
  private:
-  /// A text, and when it was made.
-  struct Kept {
-    std::string json;
-    uint64_t made_at_nanos = 0;
+  /// A text that takes long to make: one caller at a time makes it, and no other one waits for
+  /// that.
+  class Kept {
+   public:
+    /// `json`: as long as none has been made.
+    Kept(std::string json, std::function<std::string()> make)
+        : make_(std::move(make)), json_(std::move(json)) {}
+    std::string Get(Clock* clock) EXCLUDES(mutex_);
+
+   private:
+    const std::function<std::string()> make_;
+    Mutex mutex_;
+    std::string json_ GUARDED_BY(mutex_);
+    uint64_t fresh_until_nanos_ GUARDED_BY(mutex_) = 0;
+    bool making_ GUARDED_BY(mutex_) = false;
   };
 
   void Hear(const PoolSample& sample);
-  bool IsFresh(const Kept& kept) const;
+  std::string ReadLevels();
   std::string LevelsOf(const pool::KnownDatabase& database);
   void WatchOwners();
 
@@ -60,10 +76,8 @@ class PoolConsoleSource : public console::ConsoleSource {
   console::History history_;
   mutable Mutex events_mutex_;
   PoolEvents events_ GUARDED_BY(events_mutex_){kEventsMax};
-  Mutex levels_mutex_;
-  Kept levels_ GUARDED_BY(levels_mutex_);
-  Mutex doctor_mutex_;
-  Kept findings_ GUARDED_BY(doctor_mutex_);
+  Kept levels_;
+  Kept findings_;
   Mutex end_mutex_;
   CondVar ended_{&end_mutex_};
   bool ending_ GUARDED_BY(end_mutex_) = false;

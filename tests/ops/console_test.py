@@ -112,10 +112,10 @@ class Pool:
 
     def start_owner(self) -> subprocess.Popen:
         return self.start(
-            "owner", "db_bench", f"--pool={self.uri}", "--redundancy=rep(2)", "--num=20000",
-            "--write_buffer_size=1048576", "--target_file_size_base=1048576",
+            "owner", "db_bench", f"--pool={self.uri}", "--redundancy=rep(2)", "--num=40000",
+            "--value_size=400", "--write_buffer_size=1048576", "--target_file_size_base=1048576",
             "--max_bytes_for_level_base=4194304", "--readwrites=1000000000",
-            "--target_ops_per_second=4000",
+            "--target_ops_per_second=8000",
             "--benchmarks=fillrandom,waitforcompaction,readrandomwriterandom")
 
     def start_console(self, name: str, *arguments: str) -> str:
@@ -280,6 +280,10 @@ return [...document.querySelectorAll('button, input, select, [role=img], svg, [r
         self.assertEqual(self.script("return document.querySelectorAll('h1').length"), 1)
 
     def test_09_pictures(self):
+        if SCREENSHOTS is not None:
+            await_true("enough to be seen", lambda: self.script(
+                "return document.querySelector('#charts path').getAttribute('d')"
+                ".match(/L/g).length") >= 40)
         self.resize(DESKTOP[0], 1700)
         self.script("scrollTo(0, 0)")
         self.shoot("console-light")
