@@ -34,10 +34,27 @@ bool NodeMaintenance::Holds(NodeId node) const {
   const uint64_t instance_id = link->instance_id();
   const uint32_t start_id = link->start_id();
   MutexLock lock(&mutex_);
+  const uint64_t now = client_->clock()->NowNanos();
   const auto order = std::find_if(orders_.begin(), orders_.end(), [&](const Order& each) {
-    return each.instance_id == instance_id && each.start_id == start_id;
+    return each.instance_id == instance_id;
   });
-  return order != orders_.end() && client_->clock()->NowNanos() < order->until_nanos;
+  if (order == orders_.end() || now >= order->until_nanos) return false;
+  if (order->start_id == start_id) {
+    returned_.erase(instance_id);
+    return true;
+  }
+  returned_.try_emplace(instance_id, now);
+  return false;
+}
+
+bool NodeMaintenance::Returned(NodeId node) const {
+  const NodeLink* const link = client_->fabric()->link(node);
+  if (link == nullptr || link->state() == NodeLink::State::kLost) return false;
+  MutexLock lock(&mutex_);
+  const auto seen = returned_.find(link->instance_id());
+  if (seen == returned_.end()) return false;
+  const auto for_now = std::chrono::nanoseconds(client_->clock()->NowNanos() - seen->second);
+  return for_now < kSettles;
 }
 
 void KeepClearOf(const NodeMaintenance& maintenance, PoolClient* client) {

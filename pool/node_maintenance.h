@@ -2,6 +2,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -27,6 +28,11 @@ class NodeMaintenance {
 
   void Hear(const Directions& told) EXCLUDES(mutex_);
   bool Holds(NodeId node) const EXCLUDES(mutex_);
+  /// Whether it was started anew within `kSettles`, as far as calls of Holds have seen.
+  bool Returned(NodeId node) const EXCLUDES(mutex_);
+  /// A client may take a node that came back for down once more, when it meets a connection to what
+  /// ran there before.
+  static constexpr std::chrono::seconds kSettles{10};
 
  private:
   struct Order {
@@ -39,6 +45,8 @@ class NodeMaintenance {
   mutable Mutex mutex_;
   uint64_t version_ GUARDED_BY(mutex_) = 0;
   std::vector<Order> orders_ GUARDED_BY(mutex_);
+  /// When nodes were first seen to run again, by instance id.
+  mutable std::map<uint64_t, uint64_t> returned_ GUARDED_BY(mutex_);
 };
 
 /// Has the client do without those of its nodes that `maintenance` holds, where others serve. To be

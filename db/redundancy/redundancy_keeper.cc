@@ -84,6 +84,7 @@ NodeStates RedundancyKeeper::LookAtNodes() const {
     nodes.alive.push_back(context_.client->alive(node));
     nodes.draining.push_back(reporter_.draining(node));
     nodes.maintenance.push_back(reporter_.maintenance().Holds(node));
+    nodes.returned.push_back(reporter_.maintenance().Returned(node));
   }
   return nodes;
 }

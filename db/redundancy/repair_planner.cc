@@ -19,7 +19,8 @@ bool AnyNode(const TableChunk& chunk, const Holds& holds) {
 }
 
 /// Adds what is to be done for a table to `items`. What is on a node in maintenance is awaited
-/// while that is away, as long as the table has lost nothing else.
+/// while that is away, or cannot be reached right after it came back, as long as the table has lost
+/// nothing else.
 void PlanTable(const std::shared_ptr<TableHandle>& table, int level, const NodeStates& nodes,
                FragmentSet damaged, std::vector<RepairItem>* items) {
   const Placement& placement = table->meta().placement;
@@ -31,7 +32,7 @@ void PlanTable(const std::shared_ptr<TableHandle>& table, int level, const NodeS
     const ExtentAddr& extent = placement.fragments[i];
     if (!nodes.Alive(extent.start.node) || (damaged >> i & 1) != 0) {
       lost |= FragmentSet{1} << i;
-      if (nodes.InMaintenance(extent.start.node)) awaited |= FragmentSet{1} << i;
+      if (nodes.Awaited(extent.start.node)) awaited |= FragmentSet{1} << i;
     } else if (!nodes.Draining(extent.start.node)) {
       continue;
     }
@@ -53,7 +54,7 @@ std::vector<RepairItem> PlanRepair(const VersionList& versions, const NodeStates
   std::vector<RepairItem> items;
   ForEachChunk(versions, [&](const TableChunk& chunk, int level) {
     const bool leave = AnyNode(chunk, [&](NodeId node) {
-      return nodes.Draining(node) || (!nodes.Alive(node) && !nodes.InMaintenance(node));
+      return nodes.Draining(node) || (!nodes.Alive(node) && !nodes.Awaited(node));
     });
     if (!leave && chunk.IsKnownWhole(damage_reports)) return;
     FragmentSet any_damage = 0;
