@@ -125,16 +125,8 @@ PoolConsoleSource::PoolConsoleSource(pool::PoolClient* client, std::chrono::mill
                                "an examination is under way", "ask again in a moment"}}),
                 [this] { return FindingsJson(examine_()); }),
       sampler_(client, interval, [this](const PoolSample& sample) { Hear(sample); }) {
-  owners_ = Thread("nacre-owners", [this] { WatchOwners(); });
-}
-
-PoolConsoleSource::~PoolConsoleSource() {
-  {
-    MutexLock lock(&end_mutex_);
-    ending_ = true;
-    ended_.SignalAll();
-  }
-  owners_.Join();
+  owners_.Start(client->PeriodicOn(&pool::Background::looks), "nacre-owners", kOwnersPeriod,
+                PeriodicTask::Begin::kWithRest, [this] { LookAtOwners(); });
 }
 
 void PoolConsoleSource::Hear(const PoolSample& sample) {
@@ -252,25 +244,14 @@ Status PoolConsoleSource::Carry(const console::Order& order) {
   return Status::InvalidArgument(fmt::format("the pool has no node '{}'", order.node));
 }
 
-void PoolConsoleSource::WatchOwners() {
-  for (;;) {
-    {
-      MutexLock lock(&end_mutex_);
-      if (!ending_) ended_.WaitFor(kOwnersPeriod);
-      if (ending_) return;
-    }
-    const std::vector<pool::KnownDatabase> databases = sampler_.Latest().pool.databases;
-    for (size_t i = 0; i < std::min(databases.size(), kDatabasesMax); ++i) {
-      {
-        MutexLock lock(&end_mutex_);
-        if (ending_) return;
-      }
-      pool::DatabaseRoot root;
-      // What cannot be read now is looked at again soon, and its node is shown as what it is.
-      if (!client_->databases()->Find(databases[i].name, &root).ok() || !root.exists) continue;
-      MutexLock lock(&events_mutex_);
-      events_.CompareEpoch(databases[i].name, root.database_id, root.epoch, NowMilliseconds());
-    }
+void PoolConsoleSource::LookAtOwners() {
+  const std::vector<pool::KnownDatabase> databases = sampler_.Latest().pool.databases;
+  for (size_t i = 0; i < std::min(databases.size(), kDatabasesMax) && !owners_.stopping(); ++i) {
+    pool::DatabaseRoot root;
+    // What cannot be read now is looked at again soon, and its node is shown as what it is.
+    if (!client_->databases()->Find(databases[i].name, &root).ok() || !root.exists) continue;
+    MutexLock lock(&events_mutex_);
+    events_.CompareEpoch(databases[i].name, root.database_id, root.epoch, NowMilliseconds());
   }
 }
 

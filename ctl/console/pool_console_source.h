@@ -14,7 +14,7 @@
 #include "rdma/diagnosis.h"
 #include "util/clock.h"
 #include "util/mutex.h"
-#include "util/threads/thread.h"
+#include "util/threads/periodic_task.h"
 
 namespace nacre::ctl {
 
@@ -37,7 +37,6 @@ class PoolConsoleSource : public console::ConsoleSource {
   /// `client` outlives this; `examine` is what the doctor does, one call at a time. `interval` lies
   /// between two samples.
   PoolConsoleSource(pool::PoolClient* client, std::chrono::milliseconds interval, Examiner examine);
-  ~PoolConsoleSource() override;
 
   uint64_t samples() const override { return sampler_.rounds(); }
   std::string PoolJson() const override;
@@ -69,7 +68,8 @@ class PoolConsoleSource : public console::ConsoleSource {
   void Hear(const PoolSample& sample);
   std::string ReadLevels();
   std::string LevelsOf(const pool::KnownDatabase& database);
-  void WatchOwners();
+  /// Looks once whether databases have new owners.
+  void LookAtOwners();
 
   pool::PoolClient* const client_;
   const Examiner examine_;
@@ -78,11 +78,8 @@ class PoolConsoleSource : public console::ConsoleSource {
   PoolEvents events_ GUARDED_BY(events_mutex_){kEventsMax};
   Kept levels_;
   Kept findings_;
-  Mutex end_mutex_;
-  CondVar ended_{&end_mutex_};
-  bool ending_ GUARDED_BY(end_mutex_) = false;
   PoolSampler sampler_;  ///< Uses what is above.
-  Thread owners_;
+  PeriodicTask owners_;
 };
 
 }  // namespace nacre::ctl
