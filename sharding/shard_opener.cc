@@ -252,12 +252,8 @@ Status ShardOpener::OpenShard(const ShardMap& map, size_t index,
   Status status = OpenDatabase(map, record.id, &opened);
   if (is_missing(status)) {
     MutexLock lock(&remake_mutex_);
-    // A sibling's opening may have made it meanwhile.
+    NACRE_RETURN_IF_ERROR(Remake(map, record));
     status = OpenDatabase(map, record.id, &opened);
-    if (is_missing(status)) {
-      NACRE_RETURN_IF_ERROR(Remake(map, record.sources));
-      status = OpenDatabase(map, record.id, &opened);
-    }
   }
   NACRE_RETURN_IF_ERROR(status);
   NACRE_RETURN_IF_ERROR(opened->batches()->Open());
@@ -271,29 +267,17 @@ Status ShardOpener::DestroyShard(uint32_t id) const {
 
 // ---- Splits and merges --------------------------------------------------------------------------
 
-Status ShardOpener::Remake(const ShardMap& map, const std::vector<uint32_t>& sources) const {
-  ShardMap::Reshaping reshaping{.sources = sources};
-  for (const ShardMap::Shard& shard : map.shards()) {
-    if (shard.sources != sources) continue;
-    std::shared_ptr<LocalShard> there;
-    const Status status = OpenDatabase(map, shard.id, &there);
-    if (status.ok()) {
-      NACRE_RETURN_IF_ERROR(there->CloseForHandover());
-      continue;
-    }
-    if (!status.IsIncomplete() && !status.IsNotFound()) return status;
-    reshaping.targets.push_back(shard.id);
-  }
-  if (reshaping.targets.empty()) return Status::OK();
+Status ShardOpener::Remake(const ShardMap& map, const ShardMap::Shard& shard) const {
   NACRE_POINT("reshaping.remade");
-  std::vector<std::shared_ptr<LocalShard>> opened(sources.size());
+  std::vector<std::shared_ptr<LocalShard>> sources(shard.sources.size());
   for (size_t i = 0; i < sources.size(); ++i) {
-    NACRE_RETURN_IF_ERROR(OpenDatabase(map, sources[i], &opened[i]));
+    NACRE_RETURN_IF_ERROR(OpenDatabase(map, shard.sources[i], &sources[i]));
   }
+  const ShardMap::Reshaping reshaping{.sources = shard.sources, .targets = {shard.id}};
   std::vector<std::shared_ptr<LocalShard>> made;
-  NACRE_RETURN_IF_ERROR(ShardReshaper(this, map, reshaping, opened).Finish(&made));
-  for (const auto& shard : made) NACRE_RETURN_IF_ERROR(shard->CloseForHandover());
-  for (const auto& shard : opened) NACRE_RETURN_IF_ERROR(shard->CloseForHandover());
+  NACRE_RETURN_IF_ERROR(ShardReshaper(this, map, reshaping, sources).Finish(&made));
+  NACRE_RETURN_IF_ERROR(made.front()->CloseForHandover());
+  for (const auto& source : sources) NACRE_RETURN_IF_ERROR(source->CloseForHandover());
   return Status::OK();
 }
 

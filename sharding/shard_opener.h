@@ -52,8 +52,7 @@ class ShardOpener {
   const std::vector<ColumnFamilyDescriptor>& families() const { return families_; }
 
   /// Opens the database of a shard. What an earlier process left of batches is not settled. One
-  /// that is not whole is made anew from those that the map says it is made of, and so are its
-  /// siblings.
+  /// that is not whole is made anew from those that the map says it is made of.
   Status OpenShard(const ShardMap& map, size_t index, std::shared_ptr<LocalShard>* shard) const
       EXCLUDES(remake_mutex_);
   /// Deletes the database of a shard that there is no more, or never was. `Busy` while it is open.
@@ -74,9 +73,9 @@ class ShardOpener {
   Status DescriptorsOf(const ShardMap& map, std::vector<ColumnFamilyDescriptor>* families) const;
   /// Without what is left of batches. `Incomplete` or `NotFound` if it has not been made yet.
   Status OpenDatabase(const ShardMap& map, uint32_t id, std::shared_ptr<LocalShard>* shard) const;
-  /// Makes the shard, and those that are made of the same ones, from these.
-  Status Remake(const ShardMap& map, const std::vector<uint32_t>& sources) const
-      REQUIRES(remake_mutex_);
+  /// Makes the shard from its sources. It leaves alone those that are made of the same ones: they
+  /// may be open, here or at another member.
+  Status Remake(const ShardMap& map, const ShardMap::Shard& shard) const REQUIRES(remake_mutex_);
   /// `NotFound` if the database that has the map has none yet.
   Status ReadMap(ShardMap* map) const;
   Status MakeShards(ShardMap* map);
@@ -86,7 +85,7 @@ class ShardOpener {
   const std::vector<ColumnFamilyDescriptor> families_;
   const std::shared_ptr<LocalOwner> owner_;
   std::unique_ptr<DB> map_db_;
-  mutable Mutex remake_mutex_;  ///< Siblings are made by one thread.
+  mutable Mutex remake_mutex_;  ///< One thread at a time opens the sources.
 };
 
 }  // namespace nacre

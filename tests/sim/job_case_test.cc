@@ -344,7 +344,7 @@ TEST(JobCaseTest, ARepairThatIsStoppedBeforeAWriteWritesOverNothing) {
         return StopAnExecutor(scheduler, c,
                               {.options = options, .begin = kill, .before_write = true});
       },
-      64);
+      16);
 }
 
 TEST(JobCaseTest, ACompactionOfADeadOwnerWritesOverNothingOfTheNext) {
