@@ -19,6 +19,7 @@
 #include "db_bench/report/json_report.h"
 #include "nacre/convenience.h"
 #include "nacre/options.h"
+#include "util/log.h"
 
 // Names, meaning and defaults are RocksDB's where its db_bench has the flag. Defaults that differ:
 // --benchmarks (those there are), and --compression_type (none).
@@ -132,6 +133,9 @@ DEFINE_string(compaction, "auto",
 DEFINE_uint64(chunk_size, nacre::Options().chunk_size, "nacre: bytes that tables are striped by");
 DEFINE_int64(manifest_image_interval, nacre::Options().manifest_image_interval.count(),
              "nacre: milliseconds between updates of the manifest's image");
+DEFINE_uint64(slow_operation_threshold, 0,
+              "nacre: microseconds from which on an operation is told on standard error, with what "
+              "it waited for; 0: none");
 DEFINE_string(near_data_flush, "auto",
               "nacre: whether memory nodes make tables of the log: auto, on or off");
 DEFINE_int64(index_memory_budget, -1,
@@ -521,6 +525,9 @@ Status ParseFlags(int argc, char** argv, BenchConfig* config, bool* help) {
   CopyFlags(config);
   NACRE_RETURN_IF_ERROR(ParseMemberFlags(config));
   NACRE_RETURN_IF_ERROR(ParseOptions(&config->options));
+  if (FLAGS_slow_operation_threshold > 0) {
+    config->options.info_log = NewStderrLogger(LogLevel::kWarn);
+  }
   ListFlags(config);
   return Status::OK();
 }

@@ -204,6 +204,13 @@ Status Databases::WriteRoot(OwnedDatabase* database, control::Root root) {
 }
 
 Status Databases::TryWriteRoot(OwnedDatabase* database, const control::Root& root) {
+  const auto enough = [&](const std::vector<const NodeRequests::Answer*>& so_far) {
+    std::set<uint64_t> acknowledged;
+    for (const NodeRequests::Answer* answer : so_far) {
+      if (answer->status.ok()) acknowledged.insert(fabric_->link(answer->node)->instance_id());
+    }
+    return IsWritten(root, acknowledged);
+  };
   const std::vector<NodeRequests::Answer> answers = requests_->CallAll(
       fabric_->LiveNodes(),
       [&](NodeId, control::Request* request) {
@@ -211,7 +218,7 @@ Status Databases::TryWriteRoot(OwnedDatabase* database, const control::Root& roo
         request->mutable_write_root()->set_database_id(database->id);
         *request->mutable_write_root()->mutable_root() = root;
       },
-      NodeRequests::Late::kLeft);
+      fabric_->context.OperationDeadline(), NodeRequests::Late::kLeft, enough);
   std::set<uint64_t> acknowledged;
   std::vector<RootAnswer> taken;
   std::string others;  // That answer, and do not take it.

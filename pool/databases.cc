@@ -202,12 +202,21 @@ Status Databases::ConfirmOwner(uint64_t database_id, std::chrono::nanoseconds ti
 }
 
 Status Databases::Confirm(OwnedDatabase* database, Deadline deadline) {
+  const auto enough = [&](const std::vector<const NodeRequests::Answer*>& so_far) {
+    std::set<uint64_t> instances;
+    for (const NodeRequests::Answer* answer : so_far) {
+      // The others may say it, too.
+      if (answer->status.IsFenced()) return true;
+      if (answer->status.ok()) instances.insert(fabric_->link(answer->node)->instance_id());
+    }
+    return database->CheckVouched(instances).ok();
+  };
   const std::vector<NodeRequests::Answer> answers = requests_->CallAll(
       fabric_->LiveNodes(),
       [&](NodeId, control::Request* request) {
         request->mutable_confirm_owner()->set_database_id(database->id);
       },
-      deadline, NodeRequests::Late::kLeft);
+      deadline, NodeRequests::Late::kLeft, enough);
   std::vector<RootAnswer> confirmed;
   std::set<uint64_t> instances;
   for (const NodeRequests::Answer& answer : answers) {
@@ -218,20 +227,9 @@ Status Databases::Confirm(OwnedDatabase* database, Deadline deadline) {
                          .state = {}});
     instances.insert(confirmed.back().instance_id);
   }
-  // A claim takes more than half of the members; so half of them vouch for it that there is none.
-  MutexLock lock(&database->voting);
-  for (const std::vector<uint64_t>* voters : {&database->voters, &database->next_voters}) {
-    const auto vouch =
-        static_cast<size_t>(std::count_if(voters->begin(), voters->end(), [&](uint64_t member) {
-          return instances.contains(member);
-        }));
-    if (2 * vouch >= voters->size()) continue;
-    return Status::Unavailable(fmt::format(
-        "database '{}': {} of {} nodes that keep the root say that nobody has taken it over, at "
-        "least half must ({})",
-        database->name, vouch, voters->size(), WhyMissing(confirmed)));
-  }
-  return Status::OK();
+  const Status vouched = database->CheckVouched(instances);
+  if (vouched.ok()) return vouched;
+  return Status::Unavailable(fmt::format("{} ({})", vouched.message(), WhyMissing(confirmed)));
 }
 
 Status Databases::PublishRoot(uint64_t database_id, const std::string& value) {

@@ -1,5 +1,8 @@
 #include "pool/owned_database.h"
 
+#include <fmt/format.h>
+
+#include <algorithm>
 #include <utility>
 
 #include "pool/wire/control.pb.h"
@@ -21,6 +24,21 @@ bool OwnedDatabase::NeedsLostNodes() {
     needs = needs_lost_nodes;
   }
   return needs != nullptr && needs();
+}
+
+Status OwnedDatabase::CheckVouched(const std::set<uint64_t>& instances) {
+  MutexLock lock(&voting);
+  // A claim takes more than half of the members; so half of them vouch for it that there is none.
+  for (const std::vector<uint64_t>* all : {&voters, &next_voters}) {
+    const auto vouch = static_cast<size_t>(std::count_if(
+        all->begin(), all->end(), [&](uint64_t member) { return instances.contains(member); }));
+    if (2 * vouch >= all->size()) continue;
+    return Status::Unavailable(fmt::format(
+        "database '{}': {} of {} nodes that keep the root say that nobody has taken it over, at "
+        "least half must",
+        name, vouch, all->size()));
+  }
+  return Status::OK();
 }
 
 Status OwnedDatabase::NextRoot(control::Root* next) {

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -21,6 +22,9 @@ struct OwnedDatabase {
   ~OwnedDatabase();
 
   bool NeedsLostNodes() EXCLUDES(voting);
+  /// Whether those of `instances` can vouch for it that nobody has taken the database over:
+  /// `Unavailable` if they are too few.
+  Status CheckVouched(const std::set<uint64_t>& instances) EXCLUDES(voting);
   /// What was acknowledged last, under a version of its own, for a node that lacks it; epoch 0 if
   /// nothing was. `Busy` while another is written.
   Status NextRoot(control::Root* next) EXCLUDES(publishing);

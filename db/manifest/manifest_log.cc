@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cassert>
 
+#include "pool/connect/fabric.h"
 #include "pool/databases.h"
 #include "util/log.h"
 #include "util/named_point.h"
@@ -332,11 +333,12 @@ Status ManifestLog::MakeManifest(const Room& room, const DoubtfulEdit* edit, boo
   Status s;
   {
     MutexUnlock unlock(&mutex_);
+    const uint64_t chosen = waits_for_late ? pool::MirroredExtent::kChosenNow
+                                           : options_.client->fabric()->pace.changes();
     s = space_->ReserveReplicas(sizes.bytes(), &reserved);
     *again = s.ok();
     if (s.ok()) {
-      s = ManifestWriter::Create(options_.client, sizes, reserved, image, version, waits_for_late,
-                                 writer);
+      s = ManifestWriter::Create(options_.client, sizes, reserved, image, version, chosen, writer);
     }
   }
   image = SlotImage();  // This needs the mutex: see there.

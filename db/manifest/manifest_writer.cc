@@ -21,7 +21,7 @@ constexpr size_t kChunksInFlight = 32;
 
 Status ManifestWriter::Create(pool::PoolClient* client, const ManifestRoot& sizes,
                               std::vector<ExtentAddr> copies, const SlotImage& image,
-                              uint64_t version, bool waits_for_late,
+                              uint64_t version, uint64_t chosen,
                               std::unique_ptr<ManifestWriter>* writer) {
   std::unique_ptr<ManifestWriter> made(new ManifestWriter(client, sizes));
   ManifestRoot& root = made->root_;
@@ -36,8 +36,8 @@ Status ManifestWriter::Create(pool::PoolClient* client, const ManifestRoot& size
   }
   made->copies_ = copies;
   NACRE_RETURN_IF_ERROR(
-      pool::MirroredExtent::Open(client->fabric(), std::move(copies), &made->extent_));
-  made->WaitForLate(waits_for_late);
+      pool::MirroredExtent::Open(client->fabric(), std::move(copies), &made->extent_, chosen));
+  made->WaitForLate(chosen == pool::MirroredExtent::kChosenNow);
   NACRE_RETURN_IF_ERROR(made->WriteAll(image, version));
   *writer = std::move(made);
   return Status::OK();

@@ -28,10 +28,11 @@ class ManifestWriter {
   /// Writes a manifest whose image is `image`, of `version`, into `copies` (at least
   /// `sizes.bytes()` each); `sizes` also has its identity. When this returns OK, all of it is on
   /// all replicas, and root() is what to publish. Failures are those of MirroredExtent; each chunk
-  /// of the image has a deadline of its own. `waits_for_late`: until WaitForLate(false).
+  /// of the image has a deadline of its own. `chosen` says when the nodes of `copies` were chosen;
+  /// kChosenNow: those that are late are waited for, until WaitForLate(false).
   static Status Create(pool::PoolClient* client, const ManifestRoot& sizes,
                        std::vector<ExtentAddr> copies, const SlotImage& image, uint64_t version,
-                       bool waits_for_late, std::unique_ptr<ManifestWriter>* writer);
+                       uint64_t chosen, std::unique_ptr<ManifestWriter>* writer);
   /// See MirroredExtent.
   void WaitForLate(bool waits) { extent_->WaitForLate(waits); }
 

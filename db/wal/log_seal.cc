@@ -4,11 +4,20 @@
 #include <utility>
 
 #include "db/wal/log_replicas.h"
+#include "pool/connect/fabric.h"
+#include "pool/connect/pool_pace.h"
 #include "pool/store/mirrored_extent.h"
 #include "table/format/log_format.h"
 #include "util/clock.h"
 
 namespace nacre {
+namespace {
+
+/// A node is given up for this one mark when it takes so many times as long as writes that are
+/// late.
+constexpr int kMarkPatience = 2;
+
+}  // namespace
 
 Status LogSealer::Create(pool::PoolClient* client, uint64_t database_id,
                          std::unique_ptr<LogSealer>* sealer) {
@@ -23,13 +32,13 @@ rdma::LocalBuffer LogSealer::Mark(const LogSegment& segment) {
   return {.data = mark_->data(), .size = kLogSealBytes, .region = mark_.get()};
 }
 
-Status LogSealer::Write(const LogSegment& segment, const std::vector<ExtentAddr>& copies) {
+Status LogSealer::Write(const LogSegment& segment, const std::vector<ExtentAddr>& copies,
+                        Deadline deadline) {
   std::unique_ptr<pool::MirroredExtent> extent;
   NACRE_RETURN_IF_ERROR(pool::MirroredExtent::Open(client_->fabric(), copies, &lane_, &extent));
   uint64_t ticket = 0;
   NACRE_RETURN_IF_ERROR(extent->Write(kLogSealAt, Mark(segment), &ticket));
-  NACRE_RETURN_IF_ERROR(extent->Await(
-      ticket, Deadline::After(client_->clock(), client_->options().operation_timeout)));
+  NACRE_RETURN_IF_ERROR(extent->Await(ticket, deadline));
   lane_ = extent->TakeLane();
   return Status::OK();
 }
@@ -45,17 +54,39 @@ Status LogSealer::Seal(const LogSegment& segment, const std::vector<NodeId>& los
     return Status::Unavailable("all nodes that have a copy are lost: " +
                                LogSegmentNodes(client_, segment));
   }
-  Status status = Write(segment, copies);
-  if (status.ok() || copies.size() == 1) return status;
-  // One of them has failed, and taken the others with it.
+  // Writers wait for this, so it waits long for a node only if no other one can be marked.
+  std::stable_partition(copies.begin(), copies.end(), [this](const ExtentAddr& copy) {
+    return client_->prompt(static_cast<NodeId>(copy.start.node));
+  });
   bool any = false;
   for (const ExtentAddr& copy : copies) {
-    if (!client_->alive(static_cast<NodeId>(copy.start.node))) continue;
-    Status one = Write(segment, {copy});
-    any = any || one.ok();
-    if (!one.ok()) status = std::move(one);
+    if (any && !client_->prompt(static_cast<NodeId>(copy.start.node))) break;
+    any = WriteInTime(segment, copy) || any;
   }
-  return any ? Status::OK() : status;
+  return any ? Status::OK() : WriteToAny(segment, copies);
+}
+
+bool LogSealer::WriteInTime(const LogSegment& segment, const ExtentAddr& copy) {
+  pool::Fabric* const fabric = client_->fabric();
+  if (lane_ == nullptr && !pool::Lane::Create(fabric, 1, &lane_).ok()) return false;
+  pool::NodeLink* const link = fabric->link(static_cast<NodeId>(copy.start.node));
+  rdma::QueuePair* queue_pair = nullptr;
+  if (!lane_->Get(link, &queue_pair, pool::Lane::Late::kGivenUp).ok()) return false;
+  const auto patience = kMarkPatience * fabric->pace.Patience(pool::NodeOperation::kWrite);
+  return Write(segment, {copy}, Deadline::After(client_->clock(), patience)).ok();
+}
+
+Status LogSealer::WriteToAny(const LogSegment& segment, const std::vector<ExtentAddr>& copies) {
+  Status status;
+  for (const ExtentAddr& copy : copies) {
+    if (!client_->alive(static_cast<NodeId>(copy.start.node))) continue;
+    status = Write(segment, {copy},
+                   Deadline::After(client_->clock(), client_->options().operation_timeout));
+    if (status.ok()) return status;
+  }
+  return status.ok() ? Status::Unavailable("all nodes that have a copy are lost: " +
+                                           LogSegmentNodes(client_, segment))
+                     : status;
 }
 
 }  // namespace nacre

@@ -9,6 +9,7 @@
 #include "pool/connect/lane.h"
 #include "pool/pool_client.h"
 #include "rdma/transport.h"
+#include "util/clock.h"
 
 namespace nacre {
 
@@ -28,9 +29,10 @@ class LogSealer {
   static Status Create(pool::PoolClient* client, uint64_t database_id,
                        std::unique_ptr<LogSealer>* sealer);
 
-  /// Marks all replicas that are on live nodes but not on one of `lost`. OK if one replica has the
-  /// mark; otherwise the failure of the last one, or `Unavailable` if none could be tried. Waits
-  /// for nodes that do not answer, at most the time that any operation may take.
+  /// Marks the replicas that are on live nodes but not on one of `lost`. OK if one replica has the
+  /// mark, as followers take a segment for open only if none has; otherwise the failure of the last
+  /// one, or `Unavailable` if none could be tried. A node that is late is waited for only while no
+  /// replica has the mark, at most the time that any operation may take.
   Status Seal(const LogSegment& segment, const std::vector<NodeId>& lost);
 
   /// What to write at kLogSealAt to seal the segment; there until the next call of any kind.
@@ -41,8 +43,12 @@ class LogSealer {
             std::unique_ptr<rdma::MemoryRegion> mark)
       : client_(client), database_id_(database_id), mark_(std::move(mark)) {}
 
+  /// Whether one replica has the mark soon.
+  bool WriteInTime(const LogSegment& segment, const ExtentAddr& copy);
+  /// One of `copies`, which are there; or the last failure.
+  Status WriteToAny(const LogSegment& segment, const std::vector<ExtentAddr>& copies);
   /// All of `copies`, or a failure.
-  Status Write(const LogSegment& segment, const std::vector<ExtentAddr>& copies);
+  Status Write(const LogSegment& segment, const std::vector<ExtentAddr>& copies, Deadline deadline);
 
   pool::PoolClient* const client_;
   const uint64_t database_id_;

@@ -4,6 +4,7 @@
 #include <chrono>
 #include <utility>
 
+#include "pool/connect/fabric.h"
 #include "util/exceptions.h"
 #include "util/log.h"
 #include "util/named_point.h"
@@ -15,6 +16,9 @@ namespace {
 constexpr std::chrono::milliseconds kLookInterval{100};
 /// Segments in a row whose nodes cannot be reached, though the space took them for alive.
 constexpr int kMaxAttempts = 8;
+/// After so many, nodes are waited for that have become slow since they were chosen: where all are
+/// by turns, none would do.
+constexpr int kHastyAttempts = 4;
 
 }  // namespace
 
@@ -149,10 +153,12 @@ Status LogSupply::Prepare(uint64_t bytes, PreparedSegment* prepared) {
   Status s;
   for (int i = 0; i < kMaxAttempts; ++i) {
     const uint64_t number = next_number_++;
+    const uint64_t chosen =
+        i < kHastyAttempts ? client_->fabric()->pace.changes() : pool::MirroredExtent::kChosenNow;
     NACRE_RETURN_IF_ERROR(space_->NewSegment(number, bytes, &prepared->segment));
     prepared->segment.number = number;
     s = pool::MirroredExtent::Open(client_->fabric(), prepared->segment.copies, &lane,
-                                   &prepared->extent);
+                                   &prepared->extent, chosen);
     if (s.ok() && prepared->extent->length() < bytes) {
       s = Status::InvalidArgument("a segment that is shorter than was asked for");
     }

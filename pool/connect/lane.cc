@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "pool/connect/connect_in_time.h"
 #include "util/planted_bug.h"
 
 namespace nacre::pool {
@@ -11,7 +12,7 @@ namespace {
 constexpr uint64_t kFirstBackOffNanos = 10'000'000;
 constexpr uint64_t kLastBackOffNanos = 1'000'000'000;
 /// Where another node does as well, a connection may take this part of what a request may.
-constexpr int kQuickPart = 4;
+constexpr int kQuickPart = 8;
 
 }  // namespace
 
@@ -67,18 +68,19 @@ Status Lane::Connect(NodeLink* link, Peer* peer, Late late, bool* left) {
                          &peer->queue_pair, peer->connection);
   };
   PoolPace* const pace = &fabric_->pace;
-  const std::chrono::nanoseconds most = fabric_->context.options.operation_timeout;
-  const std::chrono::nanoseconds patience =
-      pace->Patience(NodeOperation::kRequest) / (late == Late::kLeft ? kQuickPart : 1);
-  // A node that is slow already was chosen knowingly.
-  if (!link->pace().slow() && patience < most) {
-    const Deadline attempt = Deadline::After(fabric_->context.clock, patience);
-    Status s = connect(attempt);
-    if (s.ok() || !attempt.Expired()) return s;
-    *left = pace->NoteLate(link) && late == Late::kLeft;
-    if (*left) return Status::Unavailable(link->address() + ": slow to connect");
+  std::chrono::nanoseconds patience = pace->Patience(NodeOperation::kRequest);
+  if (late != Late::kAwaited) {
+    patience = std::max(patience / kQuickPart, pace->Patience(NodeOperation::kWrite));
   }
-  return connect(fabric_->context.OperationDeadline());
+  const Deadline deadline = late == Late::kGivenUp
+                                ? Deadline::After(fabric_->context.clock, patience)
+                                : fabric_->context.OperationDeadline();
+  Status s =
+      ConnectInTime(fabric_, link, patience, deadline, late != Late::kAwaited, connect, left);
+  *left = *left || (late == Late::kGivenUp && !s.ok() && deadline.Expired());
+  if (!*left) return s;
+  std::string message = link->address() + ": slow to connect";
+  return late == Late::kGivenUp ? Status::TimedOut(message) : Status::Unavailable(message);
 }
 
 void Lane::AbandonWrites(NodeLink* link, const Status& why) {

@@ -27,9 +27,10 @@ class Lane {
   ///
   /// A node that does not take the connection in time counts as slow from then on. It is waited for
   /// all the same, as what is to be read may be nowhere else; or, with `kLeft`, is `Unavailable`,
-  /// where what is to be written may go to another one. But one that was slow before was chosen
-  /// knowingly, and is waited for, as it is while too many others are slow.
-  enum class Late : uint8_t { kAwaited, kLeft };
+  /// where what is to be written may go to another one, unless too many others are slow. A caller
+  /// that chose a slow node knowingly awaits it; one that needs any of several nodes gives one up
+  /// that is late, whatever the others do (`TimedOut`).
+  enum class Late : uint8_t { kAwaited, kLeft, kGivenUp };
   Status Get(NodeLink* link, rdma::QueuePair** queue_pair, Late late = Late::kAwaited);
   /// Null if there is none.
   rdma::QueuePair* GetConnected(NodeId node) const {

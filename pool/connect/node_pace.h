@@ -37,6 +37,10 @@ class NodePace {
   bool avoided() const { return avoided_.load(std::memory_order_relaxed); }
   /// Whether it lets this client wait.
   bool slow() const { return slow_.load(std::memory_order_relaxed); }
+  /// The same, when nodes were chosen that PoolPace::changes() was `changes`.
+  bool slow_at(uint64_t changes) const {
+    return slow() && slow_since_.load(std::memory_order_relaxed) <= changes;
+  }
   /// How often it has become slow.
   uint64_t times_slow() const { return times_slow_.load(std::memory_order_relaxed); }
   /// Waits that were longer than the pool's patience.
@@ -49,12 +53,15 @@ class NodePace {
   std::atomic<int64_t> recent_read_nanos_{0};
   std::atomic<bool> avoided_{false};
   std::atomic<bool> slow_{false};
+  std::atomic<uint64_t> slow_since_{0};  ///< PoolPace::changes() from then on.
   std::atomic<uint64_t> times_slow_{0};
   std::atomic<uint64_t> late_{0};
   // The rest is under the mutex of PoolPace.
   bool leaves_ = false;
   std::chrono::nanoseconds probation_{0};  ///< How long it was slow at least, the last time.
   uint64_t until_nanos_ = 0;               ///< When it may return.
+  uint64_t probe_at_nanos_ = 0;            ///< When it is asked next.
+  bool answers_well_ = false;              ///< It was not late when it was asked last.
   uint64_t returned_nanos_ = 0;            ///< When it did; 0: never.
 };
 

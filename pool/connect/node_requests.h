@@ -35,9 +35,13 @@ class NodeRequests {
   /// Sends one request to `node`, within the time of one operation.
   Status Call(NodeId node, control::Request* request, control::Reply* reply,
               Late late = Late::kAwaited);
+  /// Whether the answers that have come so far, from some of the nodes, do.
+  using Enough = std::function<bool(const std::vector<const Answer*>& answers)>;
   /// Sends a request of its own to each of the nodes, all at once. One answer for each, in order.
+  /// With `enough`, nodes that are known to be slow are left (`TimedOut`) as soon as the answers of
+  /// the others do. It is called by this thread.
   std::vector<Answer> CallAll(const std::vector<NodeId>& nodes, const Make& make, Deadline deadline,
-                              Late late = Late::kAwaited);
+                              Late late = Late::kAwaited, const Enough& enough = nullptr);
   std::vector<Answer> CallAll(const std::vector<NodeId>& nodes, const Make& make) {
     return CallAll(nodes, make, fabric_->context.OperationDeadline());
   }

@@ -24,6 +24,10 @@ constexpr int kPatienceFactor = 4;
 constexpr int kRequestFactor = 16;
 constexpr nanoseconds kFirstProbation = milliseconds(50);
 constexpr nanoseconds kLastProbation = milliseconds(10'000);
+/// A node on probation is asked so often.
+constexpr nanoseconds kProbeInterval = milliseconds(100);
+/// One more probation may end early after this.
+constexpr nanoseconds kEarlyEndInterval = milliseconds(500);
 /// A node that is slow again within so many times the probation has not changed its ways.
 constexpr int kRelapse = 16;
 
@@ -128,6 +132,10 @@ bool PoolPace::TakeHedge() {
 
 void PoolPace::SetSlow(NodeLink* link, bool slow) {
   NodePace* const pace = link->mutable_pace();
+  // Only this changes the count, under the mutex.
+  if (slow)
+    pace->slow_since_.store(changes_.load(std::memory_order_relaxed) + 1,
+                            std::memory_order_relaxed);
   pace->slow_.store(slow, std::memory_order_relaxed);
   pace->avoided_.store(slow || pace->leaves_, std::memory_order_relaxed);
   changes_.fetch_add(1, std::memory_order_release);  // Pairs with changes().
@@ -160,13 +168,15 @@ bool PoolPace::NoteLate(NodeLink* link) {
   {
     MutexLock lock(&mutex_);
     if (pace->slow()) return true;
-    if (!MayBecomeSlow()) return false;
     const uint64_t now = fabric_->context.clock->NowNanos();
+    if (!MayBecomeSlow() && !EndAProbation(now)) return false;
     const bool relapse = pace->returned_nanos_ != 0 &&
                          now - pace->returned_nanos_ < kRelapse * Nanos(pace->probation_) &&
                          !NACRE_PLANTED_BUG("pace.relapse-forgotten");
     pace->probation_ = relapse ? std::min(2 * pace->probation_, kLastProbation) : kFirstProbation;
     pace->until_nanos_ = now + Nanos(pace->probation_);
+    pace->probe_at_nanos_ = now + Nanos(std::min(pace->probation_, kProbeInterval));
+    pace->answers_well_ = false;
     pace->times_slow_.fetch_add(1, std::memory_order_relaxed);
     SetSlow(link, true);
   }
@@ -174,23 +184,52 @@ bool PoolPace::NoteLate(NodeLink* link) {
   return true;
 }
 
+bool PoolPace::EndAProbation(uint64_t now) {
+  const uint64_t earned = (now - early_ends_since_) / Nanos(kEarlyEndInterval);
+  if (earned > 0) {
+    early_ends_ = static_cast<int>(std::min<uint64_t>(early_ends_ + earned, kEarlyEnds));
+    early_ends_since_ += earned * Nanos(kEarlyEndInterval);
+  }
+  if (early_ends_ == 0) return false;
+  NodeLink* longest = nullptr;
+  for (int i = 0; i < fabric_->node_count(); ++i) {
+    NodeLink* const each = fabric_->link(static_cast<NodeId>(i));
+    if (!each->alive() || !each->pace().slow() || !each->pace().answers_well_) continue;
+    if (longest == nullptr || each->pace().until_nanos_ < longest->pace().until_nanos_) {
+      longest = each;
+    }
+  }
+  if (longest == nullptr) return false;
+  --early_ends_;
+  Return(longest, now);
+  return true;
+}
+
 uint64_t PoolPace::ProbeAt(const NodeLink& link) const {
   MutexLock lock(&mutex_);
-  return link.pace().until_nanos_;
+  return link.pace().probe_at_nanos_;
 }
 
 void PoolPace::NoteProbe(NodeLink* link, nanoseconds read, nanoseconds request) {
-  if (read > Patience(NodeOperation::kRead) || request > Patience(NodeOperation::kRequest) ||
-      NACRE_PLANTED_BUG("pace.slow-for-ever")) {
-    MutexLock lock(&mutex_);
-    link->mutable_pace()->until_nanos_ =
-        fabric_->context.clock->NowNanos() + Nanos(link->pace().probation_);
-    return;
-  }
+  const bool late =
+      read > Patience(NodeOperation::kRead) || request > Patience(NodeOperation::kRequest);
   MutexLock lock(&mutex_);
   NodePace* const pace = link->mutable_pace();
   if (!pace->slow()) return;
-  pace->returned_nanos_ = fabric_->context.clock->NowNanos();
+  const uint64_t now = fabric_->context.clock->NowNanos();
+  pace->answers_well_ = !late;
+  if (late || NACRE_PLANTED_BUG("pace.slow-for-ever")) {
+    pace->until_nanos_ = now + Nanos(pace->probation_);
+  } else if (now >= pace->until_nanos_) {
+    return Return(link, now);
+  }
+  pace->probe_at_nanos_ =
+      std::min(now + Nanos(kProbeInterval), std::max(now + 1, pace->until_nanos_));
+}
+
+void PoolPace::Return(NodeLink* link, uint64_t now) {
+  NodePace* const pace = link->mutable_pace();
+  pace->returned_nanos_ = now;
   // What it took while it was slow says nothing of it now.
   for (OperationTimes& times : pace->times_) times.Age();
   SetSlow(link, false);

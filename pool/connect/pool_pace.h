@@ -23,10 +23,11 @@ struct Fabric;
 /// never less than four times that of one in two, so that a pool in which everything takes long is
 /// not taken for one of slow nodes.
 ///
-/// Hysteresis: a slow node is asked again after 50 ms, by reads and requests of its own, and
-/// returns when these are not late. Each time that it becomes slow again soon, it stays so
-/// for twice as long, up to ten seconds. One that answers nothing for three seconds is down
-/// (node_monitor.h).
+/// Hysteresis: a slow node is on probation for 50 ms, and returns when reads and requests of its
+/// own are not late after that. Each time that it becomes slow again soon, its probation is twice
+/// as long, up to ten seconds. It is asked meanwhile, too: when another node is late and no more
+/// may be slow, one on probation that answers well takes that one's place, a few times a second at
+/// most. One that answers nothing for three seconds is down (node_monitor.h).
 ///
 /// Invariants: less than half of the nodes that are alive are slow at a time. Reads that were asked
 /// of others since they were late are at most the share of all reads that the options say, once a
@@ -64,7 +65,7 @@ class PoolPace {
 
   // ---- By the monitor -----------------------------------------------------------------------
 
-  /// When a slow node is to be asked whether it is slow still.
+  /// When a slow node is to be asked next whether it is slow still.
   uint64_t ProbeAt(const NodeLink& link) const EXCLUDES(mutex_);
   /// It has answered a probe, whose longest operations took so long.
   void NoteProbe(NodeLink* link, nanoseconds read, nanoseconds request) EXCLUDES(mutex_);
@@ -82,6 +83,9 @@ class PoolPace {
   void SetSlow(NodeLink* link, bool slow) REQUIRES(mutex_);
   /// Whether one more may be slow.
   bool MayBecomeSlow() const REQUIRES(mutex_);
+  /// Ends the probation of a node that answers well, so that another one may be slow.
+  bool EndAProbation(uint64_t now) REQUIRES(mutex_);
+  void Return(NodeLink* link, uint64_t now) REQUIRES(mutex_);
 
   Fabric* const fabric_;
   std::array<std::atomic<int64_t>, kNodeOperations> patience_nanos_{};  ///< 0: not known yet.
@@ -94,8 +98,11 @@ class PoolPace {
   std::atomic<uint64_t> changes_{0};
   std::atomic<uint64_t> reads_seen_{0};  ///< By Refresh. Relaxed, as what it counts.
   mutable Mutex mutex_;
+  int early_ends_ GUARDED_BY(mutex_) = kEarlyEnds;    ///< Probations that may end early now.
+  uint64_t early_ends_since_ GUARDED_BY(mutex_) = 0;  ///< What has come to these is counted from.
 
   static constexpr int64_t kFirstHedges = 64;
+  static constexpr int kEarlyEnds = 4;
 };
 
 }  // namespace nacre::pool

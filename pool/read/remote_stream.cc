@@ -51,8 +51,9 @@ RemoteStream::~RemoteStream() {
 }
 
 /// A read that waits for its parts, or one that is done and failed.
-std::shared_ptr<StreamRead> RemoteStream::NewRead(size_t bytes) {
+std::shared_ptr<StreamRead> RemoteStream::NewRead(size_t bytes, bool patient) {
   auto read = std::make_shared<StreamRead>();
+  read->patient_ = patient;
   read->bytes_ = bytes;
   if (Status s = buffers_->Take(bytes, &read->buffer_); !s.ok()) {
     Fail(read.get(), kNoNode, s);
@@ -65,17 +66,18 @@ std::shared_ptr<StreamRead> RemoteStream::NewRead(size_t bytes) {
   return read;
 }
 
-std::shared_ptr<StreamRead> RemoteStream::Start(std::span<const StreamPart> parts, size_t bytes) {
+std::shared_ptr<StreamRead> RemoteStream::Start(std::span<const StreamPart> parts, size_t bytes,
+                                                bool patient) {
   CountPartReads(parts);
-  std::shared_ptr<StreamRead> read = NewRead(bytes);
+  std::shared_ptr<StreamRead> read = NewRead(bytes, patient);
   if (!read->done()) StartParts(parts, read);
   return read;
 }
 
 std::shared_ptr<StreamRead> RemoteStream::StartAhead(std::span<const StreamPart> parts,
-                                                     size_t bytes) {
+                                                     size_t bytes, bool patient) {
   CountPartReads(parts);
-  std::shared_ptr<StreamRead> read = NewRead(bytes);
+  std::shared_ptr<StreamRead> read = NewRead(bytes, patient);
   if (read->done()) return read;
   read->carried_ = carrier_ != nullptr;
   if (read->carried_ && carrier_->Take(parts, read)) return read;
@@ -107,7 +109,8 @@ Status RemoteStream::StartPart(const StreamPart& part, const std::shared_ptr<Str
   NodeLink* link = nullptr;
   NACRE_RETURN_IF_ERROR(fabric_->FindLink(part.node, &link));
   rdma::QueuePair* queue_pair = nullptr;
-  if (Status s = lane_->Get(link, &queue_pair); !s.ok()) {
+  const auto late = read->patient_ ? Lane::Late::kAwaited : Lane::Late::kGivenUp;
+  if (Status s = lane_->Get(link, &queue_pair, late); !s.ok()) {
     // Completions of a queue pair that Get found broken may never be polled.
     Abandon(link, s);
     return s;
@@ -250,7 +253,7 @@ void RemoteStream::Await(const StreamRead& read) {
   AwaitUnless(read, [](bool /*time_to_look*/) { return false; });
 }
 
-bool RemoteStream::Await(const StreamRead& read, bool patient, std::vector<NodeId>* late) {
+bool RemoteStream::Await(const StreamRead& read, int patience, std::vector<NodeId>* late) {
   if (read.done()) return true;
   const PerfTimer timer(&PerfContext::remote_read_wait_nanos);
   TakeBack(read);
@@ -258,18 +261,18 @@ bool RemoteStream::Await(const StreamRead& read, bool patient, std::vector<NodeI
   PoolPace* const pace = &fabric_->pace;
   Clock* const clock = fabric_->context.clock;
   const uint64_t start = clock->NowNanos();
-  const std::chrono::nanoseconds patience =
-      pace->Patience(NodeOperation::kRead) + kSlowestByte * read.bytes_;
+  const std::chrono::nanoseconds most =
+      std::max(patience, 1) * (pace->Patience(NodeOperation::kRead) + kSlowestByte * read.bytes_);
   int late_looks = 0;
   const auto down = [this](NodeId node) { return !fabric_->link(node)->alive(); };
   AwaitUnless(read, [&](bool time_to_look) {
-    if (!time_to_look || std::chrono::nanoseconds(clock->NowNanos() - start) <= patience ||
+    if (!time_to_look || std::chrono::nanoseconds(clock->NowNanos() - start) <= most ||
         ++late_looks <= PoolPace::kLateLooks) {
       return false;
     }
     *late = Outstanding(read);
     if (std::any_of(late->begin(), late->end(), down)) return true;
-    if (!patient && !late->empty() && pace->TakeHedge()) return true;
+    if (patience > 0 && !late->empty() && pace->TakeHedge()) return true;
     late->clear();
     return false;
   });

@@ -31,23 +31,24 @@ class RemoteStream {
   ~RemoteStream();
 
   /// Starts to read all parts into one buffer of `bytes`. What cannot be started shows as a read
-  /// that is done, or will be, and failed.
-  std::shared_ptr<StreamRead> Start(std::span<const StreamPart> parts, size_t bytes)
-      EXCLUDES(mutex_);
+  /// that is done, or will be, and failed; so does, unless it is `patient`, one
+  /// of whose nodes does not take a connection in time (`TimedOut`).
+  std::shared_ptr<StreamRead> Start(std::span<const StreamPart> parts, size_t bytes,
+                                    bool patient = true) EXCLUDES(mutex_);
   /// The same into `to`, part of `region`. Both stay until the read is done.
   std::shared_ptr<StreamRead> Start(std::span<const StreamPart> parts, char* to,
                                     const rdma::MemoryRegion* region) EXCLUDES(mutex_);
   /// As the first, for bytes that are needed later: where threads move them, another one does,
   /// unless it has not begun when the read is awaited.
-  std::shared_ptr<StreamRead> StartAhead(std::span<const StreamPart> parts, size_t bytes)
-      EXCLUDES(mutex_);
+  std::shared_ptr<StreamRead> StartAhead(std::span<const StreamPart> parts, size_t bytes,
+                                         bool patient = true) EXCLUDES(mutex_);
   /// Waits until `read`, which Start of this stream gave, is done.
   void Await(const StreamRead& read) EXCLUDES(mutex_);
-  /// The same unless it is late (pool/connect/pool_pace.h), and either not `patient` or asked of a
-  /// node that is down by now. False: it is, since the nodes in `*late` have not answered, and had
-  /// better be read from elsewhere. What is on its way lands in its buffer, which the stream keeps
-  /// for so long.
-  bool Await(const StreamRead& read, bool patient, std::vector<NodeId>* late) EXCLUDES(mutex_);
+  /// Waits for so many times `patience` of the pool's (pool/connect/pool_pace.h); 0: for as long as
+  /// it takes, unless a node that was asked is down by now. False: the nodes in `*late` have not
+  /// answered, and what they have had better be read from elsewhere. What is on its way lands in
+  /// its buffer, which the stream keeps for so long.
+  bool Await(const StreamRead& read, int patience, std::vector<NodeId>* late) EXCLUDES(mutex_);
 
  private:
   /// Requests outstanding over all nodes.
@@ -64,7 +65,7 @@ class RemoteStream {
 
   RemoteStream(Fabric* fabric, BufferPool* buffers);
 
-  std::shared_ptr<StreamRead> NewRead(size_t bytes);
+  std::shared_ptr<StreamRead> NewRead(size_t bytes, bool patient);
   void StartParts(std::span<const StreamPart> parts, const std::shared_ptr<StreamRead>& read)
       EXCLUDES(mutex_);
   Status StartPart(const StreamPart& part, const std::shared_ptr<StreamRead>& read)

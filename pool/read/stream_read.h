@@ -33,6 +33,7 @@ class StreamRead {
   std::vector<NodeId> failed_;
   size_t bytes_ = 0;      ///< Size of the buffer.
   bool carried_ = false;  ///< A ReadCarrier has taken it.
+  bool patient_ = true;   ///< It waits for connections to slow nodes.
   int parts_ = 1;  ///< Requests not completed, and one while they are posted; under the stream's
                    ///< mutex, as is status_ until done.
   Status status_;

@@ -51,8 +51,10 @@ Status ExtentWrites::FindTarget(NodeId node, size_t* target) {
   NACRE_RETURN_IF_ERROR(fabric_->FindLink(node, &link));
   if (lane_ == nullptr) NACRE_RETURN_IF_ERROR(connections_->TakeLane(&lane_));
   rdma::QueuePair* queue_pair = nullptr;
-  NACRE_RETURN_IF_ERROR(lane_->Get(link, &queue_pair, Lane::Late::kLeft));
-  targets_.push_back({.link = link, .taken_slow = link->pace().slow()});
+  const bool taken_slow = link->pace().slow();
+  NACRE_RETURN_IF_ERROR(
+      lane_->Get(link, &queue_pair, taken_slow ? Lane::Late::kAwaited : Lane::Late::kLeft));
+  targets_.push_back({.link = link, .taken_slow = taken_slow});
   return Status::OK();
 }
 

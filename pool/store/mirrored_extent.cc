@@ -38,13 +38,14 @@ MirroredExtent::~MirroredExtent() {
 }
 
 Status MirroredExtent::Open(Fabric* fabric, std::vector<ExtentAddr> replicas,
-                            std::unique_ptr<MirroredExtent>* extent) {
+                            std::unique_ptr<MirroredExtent>* extent, uint64_t chosen) {
   std::unique_ptr<Lane> lane;
-  return Open(fabric, std::move(replicas), &lane, extent);
+  return Open(fabric, std::move(replicas), &lane, extent, chosen);
 }
 
 Status MirroredExtent::Open(Fabric* fabric, std::vector<ExtentAddr> replicas,
-                            std::unique_ptr<Lane>* lane, std::unique_ptr<MirroredExtent>* extent) {
+                            std::unique_ptr<Lane>* lane, std::unique_ptr<MirroredExtent>* extent,
+                            uint64_t chosen) {
   if (replicas.empty() || replicas.size() > kMaxReplicas) {
     return Status::InvalidArgument(fmt::format("{} replicas of an extent", replicas.size()));
   }
@@ -59,9 +60,13 @@ Status MirroredExtent::Open(Fabric* fabric, std::vector<ExtentAddr> replicas,
     Replica& mine = connected.emplace_back();
     mine.extent = replica;
     NACRE_RETURN_IF_ERROR(fabric->FindLink(replica.start.node, &mine.link));
-    NACRE_RETURN_IF_ERROR((*lane)->Get(mine.link, &mine.queue_pair, Lane::Late::kLeft));
+    mine.taken_slow = mine.link->pace().slow_at(chosen);
+    if (!mine.taken_slow && mine.link->pace().slow()) {
+      return Status::Unavailable(mine.link->address() + ": slow since it was chosen");
+    }
+    NACRE_RETURN_IF_ERROR((*lane)->Get(mine.link, &mine.queue_pair,
+                                       mine.taken_slow ? Lane::Late::kAwaited : Lane::Late::kLeft));
     NACRE_RETURN_IF_ERROR(Fabric::CheckRange(mine.link, replica.start.offset, replica.length));
-    mine.taken_slow = mine.link->pace().slow();
   }
   extent->reset(new MirroredExtent(fabric, std::move(*lane), replicas.front().length));
   (*extent)->replicas_ = std::move(connected);

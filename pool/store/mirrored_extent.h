@@ -25,22 +25,26 @@ namespace nacre::pool {
 /// known to be gone (`Unavailable`), or refuses the write since this client has not got the key any
 /// more (`InvalidArgument`). The message names the nodes. One fails, too, whose node becomes slow
 /// (`Unavailable`; pool/connect/pool_pace.h) while others have the write: so a caller that can go
-/// on elsewhere does not wait for it. A node that was slow when the extent was opened was taken
-/// knowingly, and is waited for.
+/// on elsewhere does not wait for it. A node that was slow when it was chosen was taken knowingly,
+/// and is waited for.
 ///
 /// Thread safety: none; used by one thread at a time.
 class MirroredExtent {
  public:
   static constexpr size_t kMaxReplicas = 16;
 
+  /// The nodes were chosen just now.
+  static constexpr uint64_t kChosenNow = UINT64_MAX;
+
   /// Connects to the nodes of `replicas`, which are of equal lengths and leased to this client.
-  /// `Unavailable` naming a node that cannot be reached. `fabric` outlives the extent.
+  /// `Unavailable` naming a node that cannot be reached, or has become slow since
+  /// PoolPace::changes() was `chosen`, when the nodes were chosen. `fabric` outlives the extent.
   static Status Open(Fabric* fabric, std::vector<ExtentAddr> replicas,
-                     std::unique_ptr<MirroredExtent>* extent);
+                     std::unique_ptr<MirroredExtent>* extent, uint64_t chosen = kChosenNow);
   /// The same with the connections of `lane`, if it is not null, or new ones. `*lane` is null
   /// afterwards if that succeeds.
   static Status Open(Fabric* fabric, std::vector<ExtentAddr> replicas, std::unique_ptr<Lane>* lane,
-                     std::unique_ptr<MirroredExtent>* extent);
+                     std::unique_ptr<MirroredExtent>* extent, uint64_t chosen = kChosenNow);
   /// Waits for nothing: what is under way is given up, and its buffers are free afterwards.
   ~MirroredExtent();
   MirroredExtent(const MirroredExtent&) = delete;

@@ -19,6 +19,9 @@
 namespace nacre::pool {
 namespace {
 
+/// So many patiences are the most before a read waits without an end.
+constexpr int kLongPatience = 64;
+
 /// A read that could not even be started.
 class FailedRead : public PendingRead {
  public:
@@ -52,15 +55,15 @@ class RemoteRead : public PendingRead {
   Status Await(Slice* bytes) override {
     while (read_ != nullptr && !complete_) {
       std::vector<NodeId> late;
-      if (!stream_->Await(*read_, patient_, &late)) {
-        if (patient_ && !OthersSuffice()) {
+      if (!stream_->Await(*read_, patience_, &late)) {
+        if (patience_ == 0 && !OthersSuffice()) {
           stream_->Await(*read_);
           continue;
         }
-        late_ |= FragmentsOn(late);
         if (NACRE_PLANTED_BUG("read.memory-of-a-late-read-given-back")) read_->buffer() = Buffer();
-        read_.reset();  // The stream keeps its memory until what is on its way has arrived.
-        Start(/*ahead=*/false);
+        LeaveLate(late);  // The stream keeps its memory until what is on its way has arrived.
+      } else if (read_->status().IsTimedOut() && patience_ > 0) {
+        LeaveLate(std::vector<NodeId>(read_->failed()));
       } else if (!read_->status().ok()) {
         TurnToOthers(read_->status(), FragmentsOn(read_->failed()));
       } else if (CheckSources()) {
@@ -86,18 +89,34 @@ class RemoteRead : public PendingRead {
     if (status_ = CheckOpen(); !status_.ok()) return;
     const FragmentSet lost = lost_ | table_->Lost();
     const FragmentSet slow = lost | table_->LostOrSlow();
-    const FragmentSet avoided = slow | late_;
-    // What can be had in time comes first, then what was late just now, then what can be had.
-    if (avoided == lost || patient_ || !Suffices(avoided) || !Plan(avoided).ok()) {
-      patient_ = patient_ || avoided != lost;
-      if (slow == lost || !Suffices(slow) || !Plan(slow).ok()) status_ = Plan(lost);
+    // What can be had in time comes first, then what is slow and may answer all the same, as what
+    // was late just now does not.
+    const auto plan = [&](FragmentSet avoided) {
+      return avoided != lost && Suffices(avoided) && Plan(avoided).ok();
+    };
+    if (!(plan(slow | late_) || (late_ != 0 && plan(lost | late_)))) {
+      // Then those that were late before come again, with more patience each time; and in the end,
+      // or where there are no others, whatever can be had with all of it.
+      if (late_ != 0) patience_ = patience_ < kLongPatience ? 2 * patience_ : 0;
+      late_ = late_last_;
+      if (late_ == 0 || patience_ == 0 || !plan(lost | late_)) {
+        if (late_ != 0) patience_ = 0;
+        if (!plan(slow)) status_ = Plan(lost);
+      }
     }
     if (status_.ok() && plan_.in_place == nullptr)
       status_ = table_->store->connections.Stream(&stream_);
     if (status_.ok() && plan_.in_place == nullptr) {
-      read_ = ahead ? stream_->StartAhead(plan_.parts, plan_.bytes)
-                    : stream_->Start(plan_.parts, plan_.bytes);
+      read_ = ahead ? stream_->StartAhead(plan_.parts, plan_.bytes, patience_ == 0)
+                    : stream_->Start(plan_.parts, plan_.bytes, patience_ == 0);
     }
+  }
+
+  void LeaveLate(const std::vector<NodeId>& nodes) {
+    late_last_ = FragmentsOn(nodes);
+    late_ |= late_last_;
+    read_.reset();
+    Start(/*ahead=*/false);
   }
 
   /// Whether the read can be had without the nodes that are not alive.
@@ -173,9 +192,10 @@ class RemoteRead : public PendingRead {
   const uint64_t offset_;
   const size_t length_;
   ReadPlan plan_;
-  FragmentSet lost_ = 0;  ///< Those that failed this read.
-  FragmentSet late_ = 0;  ///< Those that were late in it.
-  bool patient_ = false;  ///< Whether it takes some that are.
+  FragmentSet lost_ = 0;       ///< Those that failed this read.
+  FragmentSet late_ = 0;       ///< Those that were late in it.
+  FragmentSet late_last_ = 0;  ///< Those of them that the last wait was for.
+  int patience_ = 1;           ///< How many patiences it waits; 0: without an end.
   RemoteStream* stream_ = nullptr;
   std::shared_ptr<StreamRead> read_;
   Status status_;

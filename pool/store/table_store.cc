@@ -31,8 +31,11 @@ Status TableStore::Rep::ConnectedLane(const Placement& placement, std::unique_pt
     if (LocalBytes(fragment) != nullptr) continue;
     NodeLink* link = fabric->link(fragment.start.node);
     rdma::QueuePair* queue_pair = nullptr;
-    Status s = link == nullptr ? Status::Unavailable("a node of earlier days is gone")
-                               : (*lane)->Get(link, &queue_pair, Lane::Late::kLeft);
+    Status s = Status::Unavailable("a node of earlier days is gone");
+    if (link != nullptr) {
+      const auto late = link->pace().slow() ? Lane::Late::kAwaited : Lane::Late::kLeft;
+      s = (*lane)->Get(link, &queue_pair, late);
+    }
     if (s.ok()) s = Fabric::CheckRange(link, fragment.start.offset, fragment.length);
     if (!s.ok()) {
       connections.GiveLane(std::move(*lane));

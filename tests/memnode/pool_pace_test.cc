@@ -62,14 +62,19 @@ class PoolPaceTest : public testing::Test {
   nanoseconds Within(int node, double share) {
     return Link(node)->pace().times(NodeOperation::kRead).Within(share);
   }
-  /// The node is as fast as others, when it may be asked first.
-  void Return(int node) {
+  /// The node is as fast as others when it is asked next.
+  void AnswerWell(int node) {
     const uint64_t at = pace().ProbeAt(*Link(node));
     if (at > Now()) clock_.Advance(nanoseconds(at - Now()));
     pace().NoteProbe(Link(node), nanoseconds(0), nanoseconds(0));
-    EXPECT_FALSE(Link(node)->pace().slow());
   }
-  nanoseconds Probation(int node) { return nanoseconds(pace().ProbeAt(*Link(node)) - Now()); }
+  /// The same each time, until it returns: after how long.
+  nanoseconds Return(int node) {
+    const uint64_t begun = Now();
+    for (int i = 0; i < 1000 && Link(node)->pace().slow(); ++i) AnswerWell(node);
+    EXPECT_FALSE(Link(node)->pace().slow());
+    return nanoseconds(Now() - begun);
+  }
   int TakeHedges() {
     int taken = 0;
     while (taken < 10'000 && pace().TakeHedge()) ++taken;
@@ -161,19 +166,64 @@ TEST_F(PoolPaceTest, RelapsesDoubleTheProbation) {
   nanoseconds expected = milliseconds(50);
   for (uint64_t i = 1; i <= 12; ++i) {
     ASSERT_TRUE(pace().NoteLate(Link(1)));
-    EXPECT_EQ(Probation(1), expected);
     EXPECT_EQ(pace().changes(), changes + 2 * i - 1);
-    Return(1);
+    EXPECT_EQ(Return(1), expected);
     EXPECT_EQ(pace().changes(), changes + 2 * i);
     expected = std::min<nanoseconds>(2 * expected, seconds(10));
   }
   // One that was well for long begins anew.
   clock_.Advance(16 * seconds(10));
   ASSERT_TRUE(pace().NoteLate(Link(1)));
-  EXPECT_EQ(Probation(1), milliseconds(50));
+  EXPECT_EQ(Return(1), milliseconds(50));
   // Others are not affected.
   ASSERT_TRUE(pace().NoteLate(Link(2)));
-  EXPECT_EQ(Probation(2), milliseconds(50));
+  EXPECT_EQ(Return(2), milliseconds(50));
+}
+
+TEST_F(PoolPaceTest, OneThatAnswersWellMakesWayForOneThatDoesNot) {
+  // With a probation of 200 ms.
+  for (int i = 0; i < 2; ++i) {
+    ASSERT_TRUE(pace().NoteLate(Link(1)));
+    Return(1);
+  }
+  ASSERT_TRUE(pace().NoteLate(Link(1)));
+  ASSERT_TRUE(pace().NoteLate(Link(2)));
+  EXPECT_FALSE(pace().NoteLate(Link(3))) << "neither of two of five was asked yet";
+  clock_.Advance(nanoseconds(pace().ProbeAt(*Link(1)) - Now()));
+  pace().NoteProbe(Link(1), seconds(1), nanoseconds(0));
+  EXPECT_FALSE(pace().NoteLate(Link(3))) << "it is slow still";
+  AnswerWell(1);
+  EXPECT_TRUE(Link(1)->pace().slow()) << "it is on probation still";
+  EXPECT_TRUE(pace().NoteLate(Link(3)));
+  EXPECT_FALSE(Link(1)->pace().slow());
+  EXPECT_TRUE(Link(2)->pace().slow());
+  EXPECT_FALSE(pace().NoteLate(Link(4)));
+  // It has not forgotten what the node was like.
+  Return(2);
+  ASSERT_TRUE(pace().NoteLate(Link(1)));
+  EXPECT_EQ(Return(1), milliseconds(400));
+}
+
+TEST_F(PoolPaceTest, WhereAllAreSlowByTurnsProbationsEndEarlyNowAndThenOnly) {
+  SetNodes(3);
+  // Their probations are ten seconds long from now on.
+  for (int i = 0; i < 9; ++i) {
+    for (int node = 0; node < 3; ++node) {
+      ASSERT_TRUE(pace().NoteLate(Link(node)));
+      Return(node);
+    }
+  }
+  ASSERT_TRUE(pace().NoteLate(Link(0)));
+  const uint64_t before = pace().changes();
+  const uint64_t begun = Now();
+  for (int slow = 0; Now() - begun < 5'000'000'000;) {
+    AnswerWell(slow);
+    const int next = (slow + 1) % 3;
+    if (pace().NoteLate(Link(next))) slow = next;
+  }
+  // One returns and one becomes slow, four times at once and twice a second.
+  EXPECT_GE(pace().changes() - before, 2 * 4u);
+  EXPECT_LE(pace().changes() - before, 2 * (4 + 2 * 5 + 1u));
 }
 
 TEST_F(PoolPaceTest, ReturnsWhenWhatItIsAskedIsNotLate) {
@@ -184,9 +234,13 @@ TEST_F(PoolPaceTest, ReturnsWhenWhatItIsAskedIsNotLate) {
   clock_.Advance(milliseconds(50));
   pace().NoteProbe(Link(0), read + nanoseconds(1), nanoseconds(0));
   EXPECT_TRUE(Link(0)->pace().slow());
-  EXPECT_EQ(Probation(0), milliseconds(50)) << "it is asked again after as long";
+  EXPECT_EQ(nanoseconds(pace().ProbeAt(*Link(0)) - Now()), milliseconds(50))
+      << "it is asked again after as long";
   pace().NoteProbe(Link(0), nanoseconds(0), request + nanoseconds(1));
   EXPECT_TRUE(Link(0)->pace().slow());
+  pace().NoteProbe(Link(0), read, request);
+  EXPECT_TRUE(Link(0)->pace().slow()) << "its probation has begun anew";
+  clock_.Advance(milliseconds(50));
   const uint64_t noted = Link(0)->pace().times(NodeOperation::kRead).count();
   pace().NoteProbe(Link(0), read, request);
   EXPECT_FALSE(Link(0)->pace().slow());
