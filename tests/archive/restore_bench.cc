@@ -2,7 +2,8 @@
 // by the number of threads.
 //
 // Method: an owner over three nodes of this host writes batches of ten values while an archiver
-// follows. BM_RestoreLog has nearly all of them in the log, BM_RestoreBase in the base. Both are
+// follows. BM_RestoreLog has nearly all of them in the log, BM_RestoreBase in the base;
+// BM_RestoreLogByWrites writes what the first one loads a batch at a time, by one thread. All are
 // restored into rs(2,1) tables on embedded nodes, whose memory was used before and which share the
 // processors with the restore. The folder is below /dev/shm, so that no disk is measured.
 // NACRE_RESTORE_MIB says how much is written (512).
@@ -12,10 +13,13 @@
 
 #include <cstdlib>
 #include <filesystem>
+#include <functional>
 #include <memory>
 #include <stdexcept>
 #include <string>
 
+#include "archive/archive_folder.h"
+#include "archive/log_file.h"
 #include "nacre/archive.h"
 #include "nacre/db.h"
 #include "nacre/pool.h"
@@ -100,7 +104,32 @@ class Archive {
   uint64_t bytes_ = 0;
 };
 
-void Restore(benchmark::State& state, bool in_base) {
+/// As a restore would be without LoadBatches: the log is read and written a batch at a time.
+Status RestoreByWrites(const Options& options, const std::string& dir) {
+  RestoreOptions restore;
+  restore.threads = 1;
+  restore.then = [&](DB* db) -> Status {
+    std::unique_ptr<ArchiveFolder> folder;
+    NACRE_RETURN_IF_ERROR(ArchiveFolder::Look(dir, &folder));
+    for (const LogFileInfo& file : folder->files()) {
+      std::unique_ptr<LogFileReader> reader;
+      NACRE_RETURN_IF_ERROR(LogFileReader::Open(file.path, &reader));
+      ArchivedBatch batch;
+      for (bool end = false; !end;) {
+        NACRE_RETURN_IF_ERROR(reader->Next(&batch, &end));
+        if (end || batch.last() <= db->GetLatestSequenceNumber()) continue;
+        WriteBatch updates(batch.bytes.ToString());
+        NACRE_RETURN_IF_ERROR(db->Write(NoLog(), &updates));
+      }
+    }
+    return Status::OK();
+  };
+  return RestoreDB(options, "restored", dir + "/base", restore);
+}
+
+using RestoreFrom = std::function<Status(const Options& options, const std::string& dir)>;
+
+void Restore(benchmark::State& state, bool in_base, const RestoreFrom& restore_from) {
   static std::unique_ptr<Archive> archives[2];
   std::unique_ptr<Archive>& archive = archives[in_base ? 1 : 0];
   if (archive == nullptr) archive = std::make_unique<Archive>(in_base);
@@ -109,9 +138,7 @@ void Restore(benchmark::State& state, bool in_base) {
   const uint64_t mib = BenchBytes() >> 20;
   Check(
       Pool::Open("embedded:?nodes=4&size=" + std::to_string(mib * 2 + 256) + "MiB", &options.pool));
-  ArchiveRestoreOptions how;
-  how.restore.threads = static_cast<int>(state.range(0));
-  const auto restore = [&] { Check(RestoreArchive(options, "restored", archive->dir(), how)); };
+  const auto restore = [&] { Check(restore_from(options, archive->dir())); };
   const auto drop = [&] { Check(DestroyDB("restored", options)); };
   restore();  // The memory was used before.
   drop();
@@ -124,9 +151,22 @@ void Restore(benchmark::State& state, bool in_base) {
   state.SetBytesProcessed(static_cast<int64_t>(archive->bytes() * state.iterations()));
 }
 
-void BM_RestoreLog(benchmark::State& state) { Restore(state, false); }
-void BM_RestoreBase(benchmark::State& state) { Restore(state, true); }
+RestoreFrom ByThreads(const benchmark::State& state) {
+  ArchiveRestoreOptions how;
+  how.restore.threads = static_cast<int>(state.range(0));
+  return [how](const Options& options, const std::string& dir) {
+    return RestoreArchive(options, "restored", dir, how);
+  };
+}
 
+void BM_RestoreLogByWrites(benchmark::State& state) { Restore(state, false, RestoreByWrites); }
+void BM_RestoreLog(benchmark::State& state) { Restore(state, false, ByThreads(state)); }
+void BM_RestoreBase(benchmark::State& state) { Restore(state, true, ByThreads(state)); }
+
+BENCHMARK(BM_RestoreLogByWrites)
+    ->MeasureProcessCPUTime()
+    ->UseRealTime()
+    ->Unit(benchmark::kMillisecond);
 BENCHMARK(BM_RestoreLog)
     ->Arg(1)
     ->Arg(2)
