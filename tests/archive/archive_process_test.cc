@@ -197,12 +197,13 @@ TEST_F(ArchiveProcessTest, ARestoreThatIsKilledGoesOn) {
   Options options = SmallTableOptions(ConnectTestPool(others.pool_uri()));
   options.create_if_missing = false;
   std::unique_ptr<DB> db;
-  // Some of them die before they have begun, some in the base or in the log, and some at the end.
+  // Each lives a little longer: the first ones die before they have begun, whatever the machine,
+  // and those after them within what they do.
   uint64_t killed_within = 0;
-  for (int kill = 0; kill < 12; ++kill) {
+  for (double life_ms = 4; db == nullptr && life_ms < 2000; life_ms *= 1.2) {
     ChildProcess restore("nacre-ctl",
                          {"restore", dir(), "copy", "--redundancy=rs(2,1)", "--threads=4", pool});
-    std::this_thread::sleep_for(milliseconds(random.Uniform(300)));
+    std::this_thread::sleep_for(std::chrono::duration<double, std::milli>(life_ms));
     restore.Kill();
     // The owner that died is let go of after a while.
     Status opened;
@@ -211,10 +212,10 @@ TEST_F(ArchiveProcessTest, ARestoreThatIsKilledGoesOn) {
       return !opened.IsBusy();
     }));
     if (opened.IsIncomplete()) ++killed_within;
-    if (opened.ok()) break;
-    EXPECT_TRUE(opened.IsIncomplete() || opened.IsNotFound() || opened.IsInvalidArgument())
+    EXPECT_TRUE(opened.ok() || opened.IsIncomplete() || opened.IsInvalidArgument())
         << opened.ToString();
   }
+  EXPECT_GT(killed_within, 0u);
   std::cout << killed_within << " restores were killed within\n";
   if (db == nullptr) {
     const ProcessResult restored =
