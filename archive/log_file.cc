@@ -59,6 +59,19 @@ bool Matches(const Slice& record) {
   return DecodeFixed32(record.data()) == Crc32c(record.data() + covered, record.size() - covered);
 }
 
+/// Whether a record that has its head is a batch as it was written.
+bool IsBatch(const Slice& record) {
+  return record.size() >= kRecordHead + kBatchHead && Matches(record);
+}
+
+ArchivedBatch BatchOf(const Slice& record) {
+  const Slice bytes(record.data() + kRecordHead, record.size() - kRecordHead);
+  return {.sequence = DecodeFixed64(bytes.data()),
+          .count = DecodeFixed32(bytes.data() + sizeof(uint64_t)),
+          .micros = DecodeFixed64(record.data() + 8),
+          .bytes = bytes};
+}
+
 }  // namespace
 
 // ---- Writing ------------------------------------------------------------------------------------
@@ -109,6 +122,15 @@ Status LogFileReader::Open(const std::string& path, std::unique_ptr<LogFileReade
   NACRE_RETURN_IF_ERROR(opened->ReadHeader());
   NACRE_RETURN_IF_ERROR(opened->ReadEnd());
   *reader = std::move(opened);
+  return Status::OK();
+}
+
+Status LogFileReader::OpenListed(const LogFileInfo& listed,
+                                 std::unique_ptr<LogFileReader>* reader) {
+  NACRE_RETURN_IF_ERROR(Open(listed.path, reader));
+  LogFileReader& opened = **reader;
+  if (opened.end_ < listed.bytes) return opened.Damaged("it is shorter than it was");
+  opened.end_ = listed.bytes;
   return Status::OK();
 }
 
@@ -173,16 +195,58 @@ Status LogFileReader::Next(ArchivedBatch* batch, bool* end) {
     NACRE_RETURN_IF_ERROR(Fill(bytes, &there));
   }
   const Slice record(there ? window_.data() + (offset_ - window_at_) : nullptr, there ? bytes : 0);
-  if (!there || bytes < kRecordHead + kBatchHead || !Matches(record)) {
+  if (!there || !IsBatch(record)) {
     if (!info_.finished || offset_ == end_) return Status::OK();
     return Damaged(fmt::format("the record at {} does not match its checksum", offset_));
   }
-  batch->micros = DecodeFixed64(record.data() + 8);
-  batch->bytes = Slice(record.data() + kRecordHead, record.size() - kRecordHead);
-  batch->sequence = DecodeFixed64(batch->bytes.data());
-  batch->count = DecodeFixed32(batch->bytes.data() + sizeof(uint64_t));
+  *batch = BatchOf(record);
   offset_ += bytes;
   *end = false;
+  return Status::OK();
+}
+
+Status LogFileReader::NextPiece(uint64_t bytes, LogPiece* piece) {
+  piece->path = info_.path;
+  piece->offset = offset_;
+  piece->size = 0;
+  uint64_t there = std::min(std::max(bytes, uint64_t{kRecordHead}), end_ - offset_);
+  const auto read = [&](uint64_t from) {
+    if (piece->buffer.size() < there) piece->buffer.resize(there);
+    return file_->Read(offset_ + from, there - from, piece->buffer.data() + from);
+  };
+  if (there > 0) NACRE_RETURN_IF_ERROR(read(0));
+  while (piece->size + kRecordHead <= there) {
+    const uint64_t record =
+        kRecordHead + DecodeFixed32(piece->buffer.data() + piece->size + sizeof(uint32_t));
+    if (record > end_ - offset_ - piece->size) {
+      return Damaged(fmt::format("the record at {} goes beyond the end", offset_ + piece->size));
+    }
+    if (piece->size + record > there) {
+      if (piece->size > 0) break;
+      const uint64_t before = std::exchange(there, record);
+      NACRE_RETURN_IF_ERROR(read(before));
+    }
+    piece->size += record;
+  }
+  if (piece->size == 0 && there > 0) {
+    return Damaged(fmt::format("the record at {} goes beyond the end", offset_));
+  }
+  offset_ += piece->size;
+  return Status::OK();
+}
+
+Status CheckPiece(const LogPiece& piece, std::vector<ArchivedBatch>* batches) {
+  batches->clear();
+  for (Slice left(piece.buffer.data(), piece.size); !left.empty();) {
+    const uint64_t bytes = kRecordHead + DecodeFixed32(left.data() + sizeof(uint32_t));
+    const Slice record(left.data(), std::min<uint64_t>(bytes, left.size()));
+    if (bytes > left.size() || !IsBatch(record)) {
+      return Status::Corruption(fmt::format("{}: the record at {} does not match its checksum",
+                                            piece.path, piece.offset + (piece.size - left.size())));
+    }
+    batches->push_back(BatchOf(record));
+    left.remove_prefix(bytes);
+  }
   return Status::OK();
 }
 

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "nacre/slice.h"
 #include "nacre/status.h"
@@ -46,6 +47,18 @@ struct ArchivedBatch {
   uint64_t last() const { return sequence + count - 1; }
 };
 
+/// Records of a file in a row, as they are there.
+struct LogPiece {
+  std::string path;
+  uint64_t offset = 0;  ///< In the file.
+  std::string buffer;   ///< May be longer than they are; its memory is used again.
+  size_t size = 0;
+};
+
+/// The batches of a piece, which view it. `Corruption` naming the file and the record that does not
+/// match its checksum.
+Status CheckPiece(const LogPiece& piece, std::vector<ArchivedBatch>* batches);
+
 /// Writes one. Thread safety: none.
 class LogFileWriter {
  public:
@@ -78,10 +91,17 @@ class LogFileReader {
   /// `NotFound`; `Corruption` naming the file, also if it ends before its header does;
   /// `NotSupported` for another format.
   static Status Open(const std::string& path, std::unique_ptr<LogFileReader>* reader);
+  /// The same for a file that Look described as `listed`, up to where it ended then. What is there
+  /// has to be whole, whether it was finished or not.
+  static Status OpenListed(const LogFileInfo& listed, std::unique_ptr<LogFileReader>* reader);
 
   /// The next batch; `*end`: there is none. `Corruption` naming the file. An unfinished file may
   /// end within a record.
   Status Next(ArchivedBatch* batch, bool* end);
+  /// The next records, of at most `bytes` bytes or one only, without a look at what is in them;
+  /// none (`size` 0) at the end. For a file of OpenListed. `Corruption` naming the file if the
+  /// lengths of records do not lead there.
+  Status NextPiece(uint64_t bytes, LogPiece* piece);
   /// Finds what there is, without visiting each batch if the file is finished.
   Status Look(LogFileInfo* info);
   const LogFileInfo& info() const { return info_; }

@@ -4,11 +4,13 @@
 #include <utility>
 
 #include "archive/archive_folder.h"
+#include "archive/log_read_ahead.h"
 #include "nacre/archive.h"
 #include "nacre/checkpoint.h"
 #include "nacre/db.h"
-#include "nacre/write_batch.h"
+#include "nacre/slice.h"
 #include "util/log.h"
+#include "util/threads/thread.h"
 
 namespace nacre {
 namespace {
@@ -63,7 +65,45 @@ Status MakePlan(const std::string& dir, const ArchiveFolder& folder,
   return Status::NotFound(dir + ": nothing leads to what is asked for: " + Covered(bases, ranges));
 }
 
-/// Writes the batches of the log behind what `db` has.
+/// Which of the archived batches a restore takes, as they come.
+class BatchChoice {
+ public:
+  /// `last`: the last sequence that the database has.
+  BatchChoice(const ArchiveRestoreOptions& asked, uint64_t last) : asked_(asked), last_(last) {}
+
+  /// Those of `batches` that are to be loaded. `Corruption` if one is missing before them.
+  Status Choose(const std::vector<ArchivedBatch>& batches, std::vector<Slice>* chosen) {
+    chosen->clear();
+    for (const ArchivedBatch& batch : batches) {
+      if (batch.last() <= last_) continue;
+      ended_ = batch.last() > asked_.to_sequence || batch.micros > asked_.to_micros;
+      if (ended_) break;
+      if (batch.sequence != last_ + 1) {
+        return Status::Corruption(fmt::format("sequence {} follows {}", batch.sequence, last_));
+      }
+      chosen->push_back(batch.bytes);
+      last_ = batch.last();
+    }
+    return Status::OK();
+  }
+  /// What comes next is beyond what is asked for.
+  bool ended() const { return ended_; }
+  uint64_t last() const { return last_; }
+
+ private:
+  const ArchiveRestoreOptions& asked_;
+  uint64_t last_;
+  bool ended_ = false;
+};
+
+/// Half as many threads as write: reading and checking takes a third of what inserting does.
+size_t ReadingThreads(int threads) {
+  const size_t all = threads > 0 ? static_cast<size_t>(threads)
+                                 : std::min<size_t>(Thread::HardwareConcurrency(), 8);
+  return std::max<size_t>(1, all / 2);
+}
+
+/// Loads the batches of the log behind what `db` has.
 Status Replay(const Plan& plan, const ArchiveRestoreOptions& asked, DB* db, uint64_t* last) {
   *last = db->GetLatestSequenceNumber();
   if (*last > asked.to_sequence) {
@@ -71,34 +111,27 @@ Status Replay(const Plan& plan, const ArchiveRestoreOptions& asked, DB* db, uint
         "an earlier restore, which was not finished, has come to sequence {}: destroy it first",
         *last));
   }
-  WriteOptions unlogged;
-  unlogged.disable_wal = true;  // All is flushed before the database can be opened.
+  std::vector<LogFileInfo> files;
   for (const LogFileInfo& file : plan.files) {
-    if (file.last <= *last) continue;
-    std::unique_ptr<LogFileReader> reader;
-    NACRE_RETURN_IF_ERROR(LogFileReader::Open(file.path, &reader));
-    ArchivedBatch batch;
-    for (;;) {
-      bool end = false;
-      NACRE_RETURN_IF_ERROR(reader->Next(&batch, &end));
-      if (end) break;
-      if (batch.last() <= *last) continue;
-      if (batch.last() > asked.to_sequence || batch.micros > asked.to_micros) return Status::OK();
-      if (batch.sequence != *last + 1) {
-        return Status::Corruption(
-            fmt::format("{}: sequence {} follows {}", file.path, batch.sequence, *last));
-      }
-      WriteBatch updates(batch.bytes.ToString());
-      const Status status = db->Write(unlogged, &updates);
-      if (status.IsInvalidArgument()) {
-        return Status::InvalidArgument(fmt::format(
-            "sequence {} writes to a column family that base {} has not got ({}): restore to what "
-            "is before it, or to what a later base leads to",
-            batch.sequence, plan.base.number, status.message()));
-      }
-      NACRE_RETURN_IF_ERROR(status);
-      *last = batch.last();
+    if (file.last > *last) files.push_back(file);
+  }
+  LogReadAhead log(std::move(files), ReadingThreads(asked.restore.threads));
+  BatchChoice choice(asked, *last);
+  std::vector<Slice> chosen;
+  while (!choice.ended()) {
+    const std::vector<ArchivedBatch>* batches = nullptr;
+    NACRE_RETURN_IF_ERROR(log.Next(&batches));
+    if (batches == nullptr) break;
+    NACRE_RETURN_IF_ERROR(choice.Choose(*batches, &chosen));
+    const Status status = LoadBatches(db, chosen, asked.restore.threads);
+    if (status.IsInvalidArgument()) {
+      return status.WithContext(
+          fmt::format("the log behind base {} (restore to what is before it, or to what a later "
+                      "base leads to)",
+                      plan.base.number));
     }
+    NACRE_RETURN_IF_ERROR(status);
+    *last = choice.last();
   }
   return Status::OK();
 }

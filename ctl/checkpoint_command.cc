@@ -41,7 +41,7 @@ CheckpointCallback TellProgress(const CheckpointRequest& request, const std::str
 }
 
 CheckpointOptions OptionsOf(const CheckpointRequest& request, const std::string& title) {
-  return {.threads = request.threads,
+  return {.threads = request.threads == 0 ? CheckpointOptions().threads : request.threads,
           .bytes_per_second = request.bytes_per_second,
           .progress = TellProgress(request, title)};
 }

@@ -21,7 +21,7 @@ struct CheckpointRequest {
   /// For an archive: all up to there (ArchiveRestoreOptions).
   uint64_t to_sequence = UINT64_MAX;
   std::string to_time;  ///< Such as "2026-11-28 10:30:00", UTC; "": no bound.
-  int threads = 4;
+  int threads = 0;      ///< 0: what CheckpointOptions and RestoreOptions have.
   uint64_t bytes_per_second = 0;
   bool json = false;
 };

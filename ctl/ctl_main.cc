@@ -78,7 +78,10 @@ DEFINE_string(to_time, "",
               "'2026-11-28 10:30:00' (UTC)");
 DEFINE_bool(verify, false, "checkpoints: read all of them, and compare with their checksums");
 DEFINE_uint64(remove, 0, "checkpoints: remove the one with this number first");
-DEFINE_int32(threads, 4, "checkpoint, checkpoints, restore: tables that are copied at once");
+DEFINE_int32(threads, 0,
+             "checkpoint, checkpoints: tables that are copied at once (4); restore: the same, and "
+             "threads that write what the log of an archive has (as many as there are processors, "
+             "at most 8)");
 DEFINE_string(rate, "0",
               "checkpoint, checkpoints, restore: bytes a second at most, such as 200MiB");
 DEFINE_bool(wait, true,

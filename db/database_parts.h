@@ -61,6 +61,7 @@ struct DatabaseParts {
   ReadPath reads{&context, generations.sequencer(), &indexes};
   OpenTimeline open_timeline GUARDED_BY(state.mutex);   ///< Ends when all indexes are there.
   std::unique_ptr<RedundancyKeeper> redundancy_keeper;  ///< Null until the threads start.
+  bool restoring = false;  ///< By DBImpl::OpenToRestore, before its caller has the database.
 };
 
 }  // namespace nacre

@@ -44,7 +44,9 @@ Status DBImpl::OpenToRestore(const DBOptions& options, const std::string& name,
   // What is merged has to be there first.
   std::vector<ColumnFamilyDescriptor> still = families;
   for (ColumnFamilyDescriptor& family : still) family.options.disable_auto_compactions = true;
-  return OpenAs(restoring, name, still, &checkpoint, db);
+  NACRE_RETURN_IF_ERROR(OpenAs(restoring, name, still, &checkpoint, db));
+  (*db)->parts_.restoring = true;
+  return Status::OK();
 }
 
 }  // namespace nacre

@@ -123,10 +123,10 @@ Status RestoreTables(const CheckpointFolder& folder, const CheckpointDescription
 
 Status RestoreDB(const Options& options, const std::string& name, const std::string& dir,
                  const RestoreOptions& restore) {
-  const CheckpointOptions copy{.threads = restore.threads,
-                               .bytes_per_second = restore.bytes_per_second,
-                               .progress = restore.progress};
-  NACRE_RETURN_IF_ERROR(TableJobs::Check(copy));
+  CheckpointOptions copy{.threads = restore.threads,
+                         .bytes_per_second = restore.bytes_per_second,
+                         .progress = restore.progress};
+  NACRE_RETURN_IF_ERROR(ChooseRestoreThreads(&copy.threads).WithContext("RestoreOptions"));
   std::unique_ptr<CheckpointFolder> folder;
   NACRE_RETURN_IF_ERROR(CheckpointFolder::Open(dir, FileLock::Kind::kShared, &folder));
   uint64_t number = 0;
@@ -140,9 +140,11 @@ Status RestoreDB(const Options& options, const std::string& name, const std::str
     NACRE_RETURN_IF_ERROR(OpenTableOf(*folder, *description, meta, &file));
   }
 
+  DBOptions opened = options;
+  opened.max_background_jobs = std::max(opened.max_background_jobs, copy.threads);
   std::unique_ptr<DBImpl> db;
   NACRE_RETURN_IF_ERROR(
-      DBImpl::OpenToRestore(options, name, families, description->InitialState(), &db)
+      DBImpl::OpenToRestore(opened, name, families, description->InitialState(), &db)
           .WithContext("restore of " + name));
   TableJobs jobs(db->clock(), copy, description->tables.size(), description->bytes());
   const uint64_t start = db->clock()->NowNanos();

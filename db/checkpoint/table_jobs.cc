@@ -10,12 +10,19 @@
 
 namespace nacre {
 
+Status ChooseRestoreThreads(int* threads) {
+  constexpr size_t kDefaultMost = 8;
+  if (*threads == 0) {
+    *threads = static_cast<int>(std::min(Thread::HardwareConcurrency(), kDefaultMost));
+  }
+  return TableJobs::Check({.threads = *threads});
+}
+
 Status TableJobs::Check(const CheckpointOptions& options) {
   constexpr int kThreadsMax = 64;
   if (options.threads >= 1 && options.threads <= kThreadsMax) return Status::OK();
-  return Status::InvalidArgument("CheckpointOptions::threads is " +
-                                 std::to_string(options.threads) + ", must be in [1, " +
-                                 std::to_string(kThreadsMax) + "]");
+  return Status::InvalidArgument("threads is " + std::to_string(options.threads) +
+                                 ", must be in [1, " + std::to_string(kThreadsMax) + "]");
 }
 
 TableJobs::TableJobs(Clock* clock, CheckpointOptions options, uint64_t tables, uint64_t bytes)

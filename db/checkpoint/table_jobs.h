@@ -11,6 +11,10 @@
 
 namespace nacre {
 
+/// Puts the default in the place of 0 in `RestoreOptions::threads`, or the like; `InvalidArgument`
+/// if it is absurd.
+Status ChooseRestoreThreads(int* threads);
+
 /// Work on the tables of a checkpoint, by several threads: at one pace together, with progress, and
 /// with an end for all at the first failure.
 ///

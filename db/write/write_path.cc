@@ -6,7 +6,7 @@
 
 #include "db/context/operation_counts.h"
 #include "db/wal/log_seal.h"
-#include "db/write/update_limits.h"
+#include "db/write/update_check.h"
 #include "nacre/statistics.h"
 #include "table/format/write_batch_format.h"
 #include "util/exceptions.h"
@@ -17,20 +17,6 @@
 
 namespace nacre {
 namespace {
-
-Status CheckUpdateOf(const ColumnFamilyOptions& options, ValueType type, const Slice& key,
-                     const Slice& value) {
-  if (type == ValueType::kRangeDeletion) [[unlikely]] {
-    NACRE_RETURN_IF_ERROR(CheckUpdate(value, Slice()));
-    if (options.comparator->Compare(key, value) > 0) {
-      return Status::InvalidArgument("DeleteRange: the end is before the beginning");
-    }
-  }
-  if (type == ValueType::kMerge && options.merge_operator == nullptr) {
-    return Status::NotSupported("Merge without Options::merge_operator");
-  }
-  return CheckUpdate(key, value);
-}
 
 bool DeletesOnly(const WriteBatch& updates) { return !updates.HasPut() && !updates.HasMerge(); }
 

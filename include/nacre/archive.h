@@ -95,7 +95,9 @@ struct ArchiveRestoreOptions {
   uint64_t to_sequence = UINT64_MAX;
   /// Batches that had been archived by then (microseconds since 1970, the archiver's clock).
   uint64_t to_micros = UINT64_MAX;
-  RestoreOptions restore{};  ///< Its base is chosen here.
+  /// Its base is chosen here. `RestoreOptions::threads` write the log, too, and half as many read
+  /// ahead of them.
+  RestoreOptions restore{};
 };
 
 /// Makes the database `name` of the archive in `dir`, in the pool and with the redundancy of

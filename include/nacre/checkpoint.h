@@ -3,12 +3,14 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
 #include "nacre/column_family.h"
 #include "nacre/db.h"
 #include "nacre/options.h"
+#include "nacre/slice.h"
 #include "nacre/status.h"
 
 // Checkpoints: consistent copies of a database in a directory of an ordinary file system, made
@@ -101,7 +103,8 @@ Status VerifyCheckpoint(const std::string& dir, uint64_t number, const Checkpoin
 
 struct RestoreOptions {
   uint64_t checkpoint = 0;  ///< Its number; 0: the latest.
-  int threads = 4;          ///< Tables that are copied at once; 1 to 64.
+  /// Tables that are copied at once, 1 to 64; 0: as many as the machine has processors, at most 8.
+  int threads = 0;
   /// Read at most so many bytes a second, over all threads; 0: no limit.
   uint64_t bytes_per_second = 0;
   CheckpointCallback progress{};
@@ -113,6 +116,21 @@ struct RestoreOptions {
   /// was flushed by then is there (`DB::GetLatestSequenceNumber`).
   std::function<Status(DB* db)> then{};
 };
+
+/// Writes batches that the database of the checkpoint had behind it, with their sequence numbers:
+/// for `RestoreOptions::then`, with the database that it gets. Each batch is as WriteBatch::Data,
+/// with its sequence in front; the first one follows on `db->GetLatestSequenceNumber()`, and each
+/// on the one before. They are not logged, and are checked and inserted by `threads` threads (as
+/// RestoreOptions::threads) at once: many in one call take less time. Nothing else may write to the
+/// database meanwhile. Blocks while flushes are behind. The bytes are not needed any more when this
+/// returns. A restore that is killed has kept the batches up to some point, each whole.
+///
+/// `InvalidArgument`: a sequence that does not follow on the one before, or a family that the
+/// checkpoint has not got; `NotSupported`: the database is not being restored, or a merge without
+/// an operator; `Corruption`: bytes that are no batch. These name the sequence. Otherwise it fails
+/// as flushes do. What comes before the failure may be there or not; after it the restore can only
+/// be ended, and be run again.
+Status LoadBatches(DB* db, std::span<const Slice> batches, int threads = 0);
 
 /// Makes the database `name` of a checkpoint in `dir`, in the pool and with the redundancy of
 /// `options`. It has the checkpoint's tables in their levels, and its sequence numbers go on from

@@ -11,6 +11,7 @@
 #include <chrono>
 #include <cstdlib>
 #include <filesystem>
+#include <iostream>
 #include <memory>
 #include <string>
 #include <thread>
@@ -160,7 +161,8 @@ TEST_F(ArchiveProcessTest, WhateverIsKilledWhenever) {
 
     MemnodeProcesses others(3, {.size = "96MiB", .slab_size = "1MiB"});
     const ProcessResult restored =
-        Ctl({"restore", dir(), "copy", "--redundancy=rs(2,1)", "--pool=" + others.pool_uri()});
+        Ctl({"restore", dir(), "copy", "--redundancy=rs(2,1)",
+             round % 2 == 0 ? "--threads=4" : "--threads=1", "--pool=" + others.pool_uri()});
     ASSERT_EQ(restored.exit_code, 0) << restored.output;
     Options options = SmallTableOptions(ConnectTestPool(others.pool_uri()));
     options.create_if_missing = false;
@@ -174,6 +176,57 @@ TEST_F(ArchiveProcessTest, WhateverIsKilledWhenever) {
       std::filesystem::remove_all(dir() + "/" + name);
     }
   }
+}
+
+TEST_F(ArchiveProcessTest, ARestoreThatIsKilledGoesOn) {
+  Random random(TestSeed(2));
+  uint64_t archived = 0;
+  {
+    MemnodeProcesses nodes(3, {.size = "96MiB", .slab_size = "1MiB"});
+    Owner owner(nodes.pool_uri());
+    auto archive = StartArchive(nodes, random.Next());
+    ASSERT_TRUE(Eventually([&] { return HasBase() && owner.HasArchive(); }));
+    const uint64_t begun = owner.written();
+    ASSERT_TRUE(Eventually([&] { return owner.written() > begun + 8000; }));
+    archived = owner.Archived();
+    archive->Signal(SIGTERM);
+    EXPECT_EQ(archive->AwaitExit(kPatienceSeconds), 0);
+  }
+  MemnodeProcesses others(3, {.size = "96MiB", .slab_size = "1MiB"});
+  const std::string pool = "--pool=" + others.pool_uri();
+  Options options = SmallTableOptions(ConnectTestPool(others.pool_uri()));
+  options.create_if_missing = false;
+  std::unique_ptr<DB> db;
+  // Each lives a little longer: the first ones die before they have begun, whatever the machine,
+  // and those after them within what they do.
+  uint64_t killed_within = 0;
+  for (double life_ms = 4; db == nullptr && life_ms < 2000; life_ms *= 1.2) {
+    ChildProcess restore("nacre-ctl",
+                         {"restore", dir(), "copy", "--redundancy=rs(2,1)", "--threads=4", pool});
+    std::this_thread::sleep_for(std::chrono::duration<double, std::milli>(life_ms));
+    restore.Kill();
+    // The owner that died is let go of after a while.
+    Status opened;
+    ASSERT_TRUE(Eventually([&] {
+      opened = DB::Open(options, "copy", &db);
+      return !opened.IsBusy();
+    }));
+    if (opened.IsIncomplete()) ++killed_within;
+    EXPECT_TRUE(opened.ok() || opened.IsIncomplete() || opened.IsInvalidArgument())
+        << opened.ToString();
+  }
+  EXPECT_GT(killed_within, 0u);
+  std::cout << killed_within << " restores were killed within\n";
+  if (db == nullptr) {
+    const ProcessResult restored =
+        Ctl({"restore", dir(), "copy", "--redundancy=rs(2,1)", "--threads=4", pool});
+    ASSERT_EQ(restored.exit_code, 0) << restored.output;
+    ASSERT_TRUE(IsOk(DB::Open(options, "copy", &db)));
+  }
+  uint64_t last = 0;
+  ASSERT_NO_FATAL_FAILURE(CheckIsAState(db.get(), &last));
+  EXPECT_GE(2 * last, archived) << "less than was archived";
+  EXPECT_EQ(2 * last, db->GetLatestSequenceNumber());
 }
 
 TEST_F(ArchiveProcessTest, IsListedAndEndsWhenAsked) {

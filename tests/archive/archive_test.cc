@@ -34,7 +34,8 @@ using Model = std::map<std::string, std::string>;
 
 constexpr milliseconds kPatience{60'000};
 
-class ArchiveTest : public testing::Test {
+/// The parameter is the number of threads that restore.
+class ArchiveTest : public testing::TestWithParam<int> {
  protected:
   void SetUp() override {
     ASSERT_NO_FATAL_FAILURE(StartNodes());
@@ -110,9 +111,10 @@ class ArchiveTest : public testing::Test {
     archive_pool_.reset();
     ASSERT_NO_FATAL_FAILURE(StartNodes());
   }
-  Status Restore(const ArchiveRestoreOptions& archive = {}, const std::string& name = "restored") {
+  Status Restore(ArchiveRestoreOptions archive = {}, const std::string& name = "restored") {
     Options options = OwnerOptions();
     options.redundancy = "rs(2,1)";
+    archive.restore.threads = GetParam();
     return RestoreArchive(options, name, dir(), archive, &restored_);
   }
   void CheckRestored(const Model& model, const std::string& name = "restored") {
@@ -120,6 +122,7 @@ class ArchiveTest : public testing::Test {
     options.create_if_missing = false;
     std::unique_ptr<DB> db;
     ASSERT_TRUE(IsOk(DB::Open(options, name, &db)));
+    EXPECT_EQ(db->GetLatestSequenceNumber(), restored_);
     Model there;
     const std::unique_ptr<Iterator> iterator = db->NewIterator({});
     for (iterator->SeekToFirst(); iterator->Valid(); iterator->Next()) {
@@ -143,7 +146,9 @@ class ArchiveTest : public testing::Test {
   Random random_{TestSeed(1)};
 };
 
-TEST_F(ArchiveTest, OutlivesAllNodesAndTheOwner) {
+INSTANTIATE_TEST_SUITE_P(Threads, ArchiveTest, testing::Values(1, 4));
+
+TEST_P(ArchiveTest, OutlivesAllNodesAndTheOwner) {
   WriteMany(200);
   ASSERT_NO_FATAL_FAILURE(OpenArchiver({.log_file_bytes = 64 << 10}));
   ASSERT_NO_FATAL_FAILURE(AwaitBase());
@@ -158,7 +163,7 @@ TEST_F(ArchiveTest, OutlivesAllNodesAndTheOwner) {
   ASSERT_NO_FATAL_FAILURE(CheckRestored(model_));
 }
 
-TEST_F(ArchiveTest, IsRestoredToAnySequenceBehindItsFirstBase) {
+TEST_P(ArchiveTest, IsRestoredToAnySequenceBehindItsFirstBase) {
   ASSERT_NO_FATAL_FAILURE(OpenArchiver({.base_interval = seconds(1), .log_file_bytes = 32 << 10}));
   for (int round = 0; round < 4; ++round) {
     WriteMany(400);
@@ -192,7 +197,7 @@ TEST_F(ArchiveTest, IsRestoredToAnySequenceBehindItsFirstBase) {
       << beyond.ToString();
 }
 
-TEST_F(ArchiveTest, IsRestoredToATime) {
+TEST_P(ArchiveTest, IsRestoredToATime) {
   ASSERT_NO_FATAL_FAILURE(OpenArchiver());
   ASSERT_NO_FATAL_FAILURE(AwaitBase());
   std::this_thread::sleep_for(milliseconds(2100));  // Times of bases are whole seconds.
@@ -209,7 +214,7 @@ TEST_F(ArchiveTest, IsRestoredToATime) {
   ASSERT_NO_FATAL_FAILURE(CheckRestored(then));
 }
 
-TEST_F(ArchiveTest, GoesOnWhereItWas) {
+TEST_P(ArchiveTest, GoesOnWhereItWas) {
   ASSERT_NO_FATAL_FAILURE(OpenArchiver());
   ASSERT_NO_FATAL_FAILURE(AwaitBase());
   for (int round = 0; round < 3; ++round) {
@@ -229,7 +234,7 @@ TEST_F(ArchiveTest, GoesOnWhereItWas) {
   ASSERT_NO_FATAL_FAILURE(CheckRestored(model_));
 }
 
-TEST_F(ArchiveTest, AGapIsNamedAndANewBaseMade) {
+TEST_P(ArchiveTest, AGapIsNamedAndANewBaseMade) {
   archive_lag_ = 0;
   ASSERT_TRUE(IsOk(db_->Close()));
   ASSERT_TRUE(IsOk(DB::Open(OwnerOptions(), "db", &db_)));
@@ -261,7 +266,7 @@ TEST_F(ArchiveTest, AGapIsNamedAndANewBaseMade) {
   ASSERT_NO_FATAL_FAILURE(CheckRestored(model_));
 }
 
-TEST_F(ArchiveTest, ARecordThatWasCutShortIsNone) {
+TEST_P(ArchiveTest, ARecordThatWasCutShortIsNone) {
   ASSERT_NO_FATAL_FAILURE(OpenArchiver());
   ASSERT_NO_FATAL_FAILURE(AwaitBase());
   WriteMany(100);
@@ -289,7 +294,7 @@ TEST_F(ArchiveTest, ARecordThatWasCutShortIsNone) {
   ASSERT_NO_FATAL_FAILURE(CheckRestored(model_));
 }
 
-TEST_F(ArchiveTest, DamageIsFound) {
+TEST_P(ArchiveTest, DamageIsFound) {
   ASSERT_NO_FATAL_FAILURE(OpenArchiver());
   ASSERT_NO_FATAL_FAILURE(AwaitBase());
   WriteMany(100);
@@ -313,7 +318,7 @@ TEST_F(ArchiveTest, DamageIsFound) {
   EXPECT_TRUE(half.IsIncomplete()) << "a restore in half was opened: " << half.ToString();
 }
 
-TEST_F(ArchiveTest, AFamilyThatIsMadeLaterGetsABase) {
+TEST_P(ArchiveTest, AFamilyThatIsMadeLaterGetsABase) {
   ASSERT_NO_FATAL_FAILURE(OpenArchiver());
   ASSERT_NO_FATAL_FAILURE(AwaitBase());
   WriteMany(50);
@@ -347,7 +352,7 @@ TEST_F(ArchiveTest, AFamilyThatIsMadeLaterGetsABase) {
   }
 }
 
-TEST_F(ArchiveTest, PreparedTransactionsAreInIt) {
+TEST_P(ArchiveTest, PreparedTransactionsAreInIt) {
   ASSERT_TRUE(IsOk(db_->Close()));
   db_.reset();
   std::unique_ptr<TransactionDB> locking;
@@ -386,7 +391,7 @@ TEST_F(ArchiveTest, PreparedTransactionsAreInIt) {
   }
 }
 
-TEST_F(ArchiveTest, AnotherDatabasesArchiveIsLeftAlone) {
+TEST_P(ArchiveTest, AnotherDatabasesArchiveIsLeftAlone) {
   ASSERT_NO_FATAL_FAILURE(OpenArchiver());
   std::unique_ptr<Archiver> second;
   Options reading = OwnerOptions();

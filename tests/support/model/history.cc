@@ -181,6 +181,7 @@ Status HistoryClient::Write(DB* db, uint64_t group, bool many) {
     }
   }
   operation.call_ns = Now();
+  operation.sequence_before = SequenceNow(db);
   Status status;
   if (many) {
     status = db->Write(options_.write, &batch);
@@ -191,7 +192,7 @@ Status HistoryClient::Write(DB* db, uint64_t group, bool many) {
   }
   operation.return_ns = status.ok() ? Now() : 0;
   if (!status.ok()) no_deletes_in_ = group;
-  return Finish(status, std::move(operation));
+  return Finish(db, status, std::move(operation));
 }
 
 Status HistoryClient::GetOne(DB* db, uint64_t group) {
@@ -202,7 +203,7 @@ Status HistoryClient::GetOne(DB* db, uint64_t group) {
   const Status status = db->Get(read_, key, &value);
   read.return_ns = Now();
   Found(status, key, value, &read);
-  return Finish(status, std::move(read));
+  return Finish(db, status, std::move(read));
 }
 
 Status HistoryClient::MultiGet(DB* db, uint64_t group) {
@@ -218,7 +219,7 @@ Status HistoryClient::MultiGet(DB* db, uint64_t group) {
     Found(statuses[i], keys[i], values[i], &read);
     if (!statuses[i].ok() && !statuses[i].IsNotFound()) failure = statuses[i];
   }
-  return Finish(failure, std::move(read));
+  return Finish(db, failure, std::move(read));
 }
 
 Status HistoryClient::ReadSnapshot(DB* db, uint64_t group) {
@@ -226,7 +227,7 @@ Status HistoryClient::ReadSnapshot(DB* db, uint64_t group) {
   read.call_ns = Now();
   if (follower_) {
     if (Status status = db->TryCatchUpWithPrimary(); !status.ok()) {
-      return Finish(status, std::move(read));
+      return Finish(db, status, std::move(read));
     }
   }
   const Snapshot* const snapshot = db->GetSnapshot();
@@ -242,7 +243,7 @@ Status HistoryClient::ReadSnapshot(DB* db, uint64_t group) {
     if (!status.ok() && !status.IsNotFound()) failure = status;
   }
   db->ReleaseSnapshot(snapshot);
-  return Finish(failure, std::move(read));
+  return Finish(db, failure, std::move(read));
 }
 
 Status HistoryClient::Iterate(DB* db, uint64_t group) {
@@ -266,7 +267,7 @@ Status HistoryClient::Iterate(DB* db, uint64_t group) {
   }
   const Status status = iterator->status();
   for (; status.ok() && at < keys.size(); ++at) Found(Status::NotFound(), keys[at], {}, &read);
-  return Finish(status, std::move(read));
+  return Finish(db, status, std::move(read));
 }
 
 void HistoryClient::ReadGroup(uint64_t group) {
@@ -308,7 +309,12 @@ void HistoryClient::Found(const Status& status, const Slice& key, const Slice& v
       << key.ToString() << " has " << value.size() << " bytes that nobody has written";
 }
 
-Status HistoryClient::Finish(const Status& status, HistoryOperation operation) {
+uint64_t HistoryClient::SequenceNow(DB* db) const {
+  return options_.note_sequences ? db->GetLatestSequenceNumber() : 0;
+}
+
+Status HistoryClient::Finish(DB* db, const Status& status, HistoryOperation operation) {
+  operation.sequence_after = SequenceNow(db);
   ++counts_.operations;
   const bool failed = !status.ok() && !status.IsNotFound();
   if (operation.write && failed) ++counts_.unknown_writes;

@@ -49,6 +49,10 @@ class SharedDB {
 struct HistoryOperation {
   int64_t call_ns = 0;
   int64_t return_ns = 0;  ///< 0: unknown whether and when it takes effect.
+  /// The last sequence that the database had before the call and after the return; 0 unless the
+  /// options ask for them.
+  uint64_t sequence_before = 0;
+  uint64_t sequence_after = 0;
   bool write = false;
   std::vector<std::string> keys{};
   /// What each key was given, or was found to have. Without a value: deleted, or not there.
@@ -82,6 +86,8 @@ struct HistoryOptions {
   /// How long a client that was fenced waits for the next database.
   std::chrono::seconds patience{60};
   WriteOptions write{};
+  /// Notes sequences beside each operation (`DB::GetLatestSequenceNumber`).
+  bool note_sequences = false;
   uint64_t seed = 0;
 };
 
@@ -123,7 +129,8 @@ class HistoryClient {
   std::string NewValue();
   /// Adds what a key was found to have; the test fails if no client wrote it so.
   void Found(const Status& status, const Slice& key, const Slice& value, HistoryOperation* read);
-  Status Finish(const Status& status, HistoryOperation operation);
+  uint64_t SequenceNow(DB* db) const;
+  Status Finish(DB* db, const Status& status, HistoryOperation operation);
 
   const int number_;
   const HistoryOptions& options_;
