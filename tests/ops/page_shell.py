@@ -18,9 +18,9 @@ class Shell:
         self.count = 0
         answers, its_end = os.pipe()
         self.answers = os.fdopen(answers)
-        # With jobs, as a shell at a terminal, and a session of its own, by which they are found.
+        # A session of its own, by which all that it starts is found.
         self.process = subprocess.Popen(
-            ["bash", "--noprofile", "--norc", "-m"], stdin=subprocess.PIPE, cwd=folder,
+            ["bash", "--noprofile", "--norc"], stdin=subprocess.PIPE, cwd=folder,
             env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
             pass_fds=[its_end], start_new_session=True, text=True)
         os.close(its_end)
@@ -67,7 +67,7 @@ class Shell:
 
     def end_job(self, process: int) -> int:
         """As a service manager does; its exit status."""
-        return int(self._ask(f"kill -TERM -{process}; wait {process}; echo $? >&{self.descriptor}"))
+        return int(self._ask(f"kill {process}; wait {process}; echo $? >&{self.descriptor}"))
 
     def close(self) -> None:
         for entry in pathlib.Path("/proc").glob("[0-9]*/stat"):
