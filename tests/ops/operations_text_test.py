@@ -39,11 +39,13 @@ class TextTest(unittest.TestCase):
                 failures = run.run_scene(scene)
             finally:
                 run.close()
-        self.assertEqual(failures, [], "\n\n" + "\n\n".join(failures))
+        if failures:
+            self.fail("\n\n" + "\n\n".join(failures))
 
     def check_tables(self, page) -> None:
         failures = page.unused(commands_of(ROOT / page.path))
-        self.assertEqual(failures, [], "\n\n" + "\n".join(failures))
+        if failures:
+            self.fail("\n\n" + "\n".join(failures))
 
 
 def add_tests() -> None:

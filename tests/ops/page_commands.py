@@ -15,9 +15,10 @@ PROMPT = re.compile(r"^(?:mn\d)?[$#] (.*)$")
 HEADING = re.compile(r"^#+ (?:(\d+(?:\.\d+)*)\.? )?(.*)$")
 # What may differ from one run to the next. The first group is what is kept as it is.
 VARYING = re.compile(
-    r"(?P<kept>\b\d+\.\d+\.\d+\.\d+:\d+\b|\b[a-z]+\d+\b|\b(?:rep|rs)\([\d,]+\)|'[^']*')"
+    r"(?P<kept>\b\d+\.\d+\.\d+\.\d+:\d+\b|\b[a-z]+\d+\b|\b(?:rep|rs)\([\d,]+\)|'[^']{2,}')"
     r"|(?P<TIME>\b\d{4}-\d\d-\d\d \d\d:\d\d:\d\d(?:\.\d+)?|\b[A-Z][a-z]{2} +\d+ \d\d:\d\d\b)"
     r"|(?P<ID>\b(?=[a-f]*\d)[0-9a-f]{16,19}\b|\b(?=[a-f]*\d)[0-9a-f]{8}\b)"
+    r"|(?P<KEY>\b0x[0-9A-F]+(?:\.\.\.)?|(?<= )'\w'(?= ))"
     r"|(?P<BAR>\[[#-]+\])"
     r"|(?P<SIZE>\b\d+(?:\.\d+)? (?:B|[KMGTE]iB)(?=\W|$))"
     r"|(?P<N>\b\d+(?:\.\d+)?\b)")

@@ -17,6 +17,8 @@ class Step:
     status: int = 0
     runs_on: bool = False  # It would run forever: it is started, looked at and ended.
     optional: tuple[str, ...] = ()  # How lines begin that are there at times only.
+    # What else differs from run to run, in what is shown and in what is printed: patterns.
+    varying: tuple[str, ...] = ()
     look: Callable[[Scene], None] | None = None  # At what the command has done, or does.
 
 
@@ -110,7 +112,7 @@ class PageRun:
         if step.runs_on:
             process, output = self.scene.shell.start(text)
             self.running_on.append((command, process))
-            failure = self.scene.await_output(command, output, used, step.optional,
+            failure = self.scene.await_output(command, output, used, step.optional, step.varying,
                                               lambda: not self.scene.is_running(process))
             if not failure and not self.scene.is_running(process):
                 failure = f"it has ended, and printed:\n{output.read_text()}"
@@ -121,7 +123,7 @@ class PageRun:
                         f"and printed:\n{output.read_text(errors='replace')}")
             in_background = text.rstrip().endswith("&")
             failure = self.scene.await_output(
-                command, output, used, step.optional,
+                command, output, used, step.optional, step.varying,
                 lambda: not in_background or not self.scene.shell.jobs())
         if failure:
             return f"as: {text}\n{failure}"

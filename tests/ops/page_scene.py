@@ -1,6 +1,7 @@
 """A place in which the commands of a page's sections can be run: a folder, ports, a pool of memory
 nodes, and what has happened before a command by what the page says."""
 
+import json
 import os
 import pathlib
 import re
@@ -15,7 +16,7 @@ from page_shell import Shell
 
 NODES_MAX = 6
 # What long commands say to a pipe.
-PROGRESS = re.compile(r"^ *\d+ %: |^ *\d[\d.]* [A-Z]")
+PROGRESS = re.compile(r"^ *\d+ %: ")
 SMALL = ("--num=20000 --value_size=100 --write_buffer_size=1048576 "
          "--target_file_size_base=1048576 --max_bytes_for_level_base=4194304")
 SECONDS_TO_PRINT_MAX = 60
@@ -58,12 +59,9 @@ class Scene:
     def start(self, name: str, *arguments: str) -> subprocess.Popen:
         with open(self.folder / f"{name}.log", "ab") as output:
             process = subprocess.Popen(arguments, stdout=output, stderr=output, cwd=self.folder,
-                                       stdin=subprocess.DEVNULL, env=self.program_environment())
+                                       stdin=subprocess.DEVNULL, env=self.environment)
         self.processes.append(process)
         return process
-
-    def program_environment(self) -> dict[str, str]:
-        return self.environment
 
     def program(self, name: str) -> str:
         path = self.binaries / name
@@ -73,11 +71,14 @@ class Scene:
         path = self.folder / f"{name}.log"
         return path.read_text(errors="replace") if path.exists() else ""
 
-    def await_log(self, name: str, text: str, process: subprocess.Popen) -> None:
+    def await_true_of(self, name: str, what: str, condition, process: subprocess.Popen) -> None:
         try:
-            await_true(f"'{text}' of {name}", lambda: text in self.log_of(name), [process])
+            await_true(what, condition, [process])
         except AssertionError as error:
-            raise AssertionError(f"{error}; it said:\n{self.log_of(name)}") from error
+            raise AssertionError(f"{error}; {name} said:\n{self.log_of(name)}") from error
+
+    def await_log(self, name: str, text: str, process: subprocess.Popen) -> None:
+        self.await_true_of(name, f"'{text}' of {name}", lambda: text in self.log_of(name), process)
 
     def start_node(self, index: int, *flags: str, scheme: str = "tcp") -> None:
         """On what it had, if it is one that was killed and keeps its memory."""
@@ -119,14 +120,20 @@ class Scene:
             raise AssertionError(f"db_bench ended with {done.returncode}:\n{done.stdout}"
                                  f"{done.stderr}")
 
-    def start_owner(self, *flags: str, redundancy: str = "rep(2)") -> subprocess.Popen:
-        """Makes the database `orders` and goes on writing to it."""
+    def start_owner(self, *flags: str, redundancy: str = "rep(2)",
+                    database: str = "orders") -> subprocess.Popen:
+        """Makes the database, and then opens it and reads and writes until it is ended."""
+        self.bench(database=database, redundancy=redundancy)
         process = self.start(
-            "owner", self.program("db_bench"), f"--pool={self.names['pool']}", "--db=orders",
+            "owner", self.program("db_bench"), f"--pool={self.names['pool']}", f"--db={database}",
             f"--redundancy={redundancy}", *SMALL.split(), "--target_ops_per_second=2000",
-            "--readwrites=1000000000", "--reads=1",
-            "--benchmarks=fillseq,waitforcompaction,readrandom,readrandomwriterandom", *flags)
-        self.await_log("owner", "readrandom   :", process)
+            "--use_existing_db", "--slab_size=1048576", "--readwrites=1000000000",
+            "--benchmarks=readrandomwriterandom", *flags)
+
+        def is_open() -> bool:
+            databases = json.loads(self.ctl("status", "--json").stdout)["database_list"]
+            return any(each["name"] == database and each["open"] for each in databases)
+        self.await_true_of("owner", f"{database} is open", is_open, process)
         return process
 
     def ctl(self, *arguments: str, pool: str = "") -> subprocess.CompletedProcess:
@@ -164,14 +171,14 @@ class Scene:
         return [line for line in text.splitlines() if not PROGRESS.match(line)]
 
     def await_output(self, command: Command, path: pathlib.Path, used: dict[str, str],
-                     optional: tuple[str, ...], ended) -> str:
+                     optional: tuple[str, ...], varying: tuple[str, ...], ended) -> str:
         """How it differs from what is shown; waits for what is printed later. Lines that begin as
         one of `optional` may be missing on either side."""
         end = time.monotonic() + SECONDS_TO_PRINT_MAX
         while True:
             over = ended() or time.monotonic() > end
             text = path.read_text(errors="replace")
-            differs = looks_different(command, self.as_shown(text, used), optional)
+            differs = looks_different(command, self.as_shown(text, used), optional, varying)
             if not differs or over:
                 return differs and f"{differs}\nit printed:\n{text}"
             time.sleep(0.05)
@@ -185,11 +192,12 @@ class Scene:
             return False
 
 
-def looks_different(command: Command, printed: list[str], optional: tuple[str, ...]) -> str:
+def looks_different(command: Command, printed: list[str], optional: tuple[str, ...],
+                    varying: tuple[str, ...]) -> str:
     if not command.output:
         return ""
-    shown = [line for line in command.output if not line.startswith(optional)]
-    printed = [line for line in printed if not line.startswith(optional)]
+    shown, printed = ([re.sub("|".join(varying) or "(?!)", "<*>", line) for line in lines
+                       if not line.startswith(optional)] for lines in (command.output, printed))
     if not command.text.startswith("db_bench"):
         return difference(shown, printed)
     # Pages show an excerpt of what it prints.
