@@ -10,7 +10,7 @@ import urllib.error
 
 from live_pool import await_true
 from page_run import Page, Place, Step
-from page_scene import Scene
+from page_scene import Scene, needs_etcd
 
 SUBSTITUTIONS = {
     # Addresses: RDMA cards are what machines of tests have not got.
@@ -226,42 +226,6 @@ def archive_for_some_seconds(scene: Scene) -> None:
 
 # ---- 6.6: keyspaces ----
 
-def needs_etcd(binaries: pathlib.Path) -> str:
-    if shutil.which("etcd") is None:
-        return "not installed: etcd-server"
-    done = subprocess.run([str(binaries / "nacre-ctl"), "shards", "any", "--coordinator=etcd:x:1"],
-                          capture_output=True, text=True, timeout=60, check=False)
-    return "built without etcd" if "NotSupported" in done.stderr else ""
-
-
-def start_etcd(scene: Scene) -> None:
-    url, peers = (f"http://{scene.names[name]}" for name in ("etcd", "etcd_peers"))
-    etcd = scene.start(
-        "etcd", "etcd", "--name=one", f"--data-dir={scene.folder}/etcd.data",
-        f"--listen-client-urls={url}", f"--advertise-client-urls={url}",
-        f"--listen-peer-urls={peers}", f"--initial-advertise-peer-urls={peers}",
-        f"--initial-cluster=one={peers}", "--logger=zap", "--log-outputs=stderr")
-    scene.await_log("etcd", "serving client traffic", etcd)
-
-
-def start_keyspace(scene: Scene) -> None:
-    start_etcd(scene)
-    for index in range(3):
-        scene.start_node(index, "--size=4GiB", "--slab_size=64MiB")
-    scene.use_pool(3)
-    coordinator = f"--coordinator=etcd:{scene.names['etcd']}"
-    owner = scene.start(
-        "owner", scene.program("db_bench"), f"--pool={scene.names['pool']}", coordinator,
-        "--db=accounts", "--redundancy=rep(2)", "--sharded=4", "--members=2",
-        "--member_address=none", "--other_member_address=tcp:127.0.0.1:0", "--num=4000",
-        "--target_ops_per_second=2000", "--readwrites=1000000000",
-        "--benchmarks=fillrandom,readrandomwriterandom")
-    scene.await_log("owner", "fillrandom   :", owner)
-    done = subprocess.run([scene.program("nacre-ctl"), "balance", "accounts", "resume",
-                           coordinator], capture_output=True, text=True, timeout=60, check=False)
-    assert done.returncode == 0, done.stderr
-
-
 MEMBER = r"tcp:\S+(?: +|(?= ))|(?<= )\d{15,}"
 
 
@@ -293,7 +257,7 @@ PAGE = Page(
         Place("damage", ("6.3",), prepare=damage_manifest),
         Place("followers", ("6.4",), prepare=start_followed),
         Place("copies", ("6.5",), prepare=start_with_checkpoint),
-        Place("keyspace", ("6.6",), prepare=start_keyspace, needs=needs_etcd),
+        Place("keyspace", ("6.6",), prepare=Scene.start_keyspace, needs=needs_etcd),
         Place("maintenance", ("6.7",), prepare=start_kept_nodes),
         Place("measurements", ("7",), prepare=lambda scene: scene.start_nodes(2)),
         Place("mixed", ("8",), prepare=start_mixed),

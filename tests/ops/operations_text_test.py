@@ -1,7 +1,8 @@
-"""Goal: the commands that docs/operations.md shows are right: each does what the page says, ends as
-an operator expects, and prints what is shown below it, numbers apart.
+"""Goal: the commands that docs/operations.md, README.md, docs/security.md and docs/sharding.md show
+are right: each does what the page says, ends as an operator expects, and prints what is shown below
+it, numbers apart.
 
-Method: all blocks of commands are taken from the page and run in its order, section by section,
+Method: all blocks of commands are taken from a page and run in its order, section by section,
 against a real pool of this machine, with addresses, paths and sizes put in by a table. What cannot
 be run here is in a table with the reason. A command that is neither run nor excused fails, and so
 does an entry of a table that fits no command.
@@ -12,18 +13,53 @@ Exit code 77: a program that some sections need is not installed, and these were
 """
 
 import pathlib
+import signal
 import sys
 import tempfile
 import unittest
 
 import operations_page
-from page_commands import commands_of
+import other_pages
+from page_commands import commands_of, difference
 from page_run import PageRun
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 BINARIES = pathlib.Path()  # Set by main.
 SKIPPED = 77
-PAGES = (operations_page.PAGE,)
+PAGES = (operations_page.PAGE, other_pages.README, other_pages.SECURITY, other_pages.SHARDING)
+
+
+class PageCommandsTest(unittest.TestCase):
+    """That nothing of a page escapes, and that what differs is seen."""
+
+    def commands(self, text: str):
+        with tempfile.TemporaryDirectory() as folder:
+            path = pathlib.Path(folder, "page.md")
+            path.write_text(text)
+            return commands_of(path)
+
+    def test_commands_have_their_section_and_output(self):
+        found = self.commands(
+            "# Page\n## 2. Two\n#### More\n```console\n$ one \\\n    two\nprinted\n\nmore\n"
+            "# three\n```\n### 2.1 Below\n1. Step\n\n   ```sh\n   # why\n   four &\n   ```\n"
+            "```text\nlog\n```\n")
+        self.assertEqual([(each.section, each.line, each.text, each.output) for each in found],
+                         [("2", 5, "one \\\n    two", ("printed", "", "more")),
+                          ("2", 10, "three", ()), ("2.1", 17, "four &", ())])
+
+    def test_blocks_that_do_not_say_what_they_are_are_refused(self):
+        for text in ("text\n\n    command\n", "```\ncommand\n```\n", "```bash\ncommand\n```\n",
+                     "```text\n$ command\n```\n", "```console\noutput\n$ command\n```\n"):
+            with self.assertRaises(ValueError, msg=text):
+                self.commands(text)
+
+    def test_numbers_may_differ_and_words_may_not(self):
+        shown = ["node  memory", "0     12.0 MiB 3/17", "1     1.5 GiB 4/18", "id 0a51c2f7 ..."]
+        self.assertEqual(difference(shown, [
+            "node memory", "0 9 B 100/2", "id 9be01d44 of rack1"]), "")
+        for printed in (["node  bytes", *shown[1:]], shown[:2], [*shown, "more"],
+                        ["node  memory", "0     12.0 MiB -", shown[3]]):
+            self.assertNotEqual(difference(shown, printed), "", printed)
 
 
 class TextTest(unittest.TestCase):
@@ -66,6 +102,8 @@ def main() -> int:
         return 2
     BINARIES = pathlib.Path(sys.argv[1]).resolve()
     add_tests()
+    # So that all that was started is ended.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
     program = unittest.main(argv=[sys.argv[0], *sys.argv[2:]], verbosity=2, exit=False)
     if not program.result.wasSuccessful():
         return 1

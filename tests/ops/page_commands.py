@@ -70,9 +70,9 @@ def _commands_in(block: list[str], language: str, section: str, first: int) -> l
     at = 0
     while at < len(block):
         line = block[at]
-        prompt = PROMPT.match(line)
+        prompt = PROMPT.match(line) if language == "console" else None
         if prompt or (language == "sh" and line.strip() and not line.startswith("#")):
-            start, text = at, prompt.group(1) if language == "console" else line
+            start, text = at, prompt.group(1) if prompt else line
             while text.endswith("\\"):
                 at += 1
                 text += "\n" + block[at]

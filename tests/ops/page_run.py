@@ -4,6 +4,7 @@ import dataclasses
 import pathlib
 from typing import Callable
 
+from live_pool import await_true
 from page_commands import Command
 from page_scene import Scene
 
@@ -122,6 +123,8 @@ class PageRun:
                 return (f"as: {text}\nit ended with status {status} in the place of {step.status}, "
                         f"and printed:\n{output.read_text(errors='replace')}")
             in_background = text.rstrip().endswith("&")
+            if in_background and not self._has_begun(output):
+                return f"as: {text}\nit has printed nothing in the background"
             failure = self.scene.await_output(
                 command, output, used, step.optional, step.varying,
                 lambda: not in_background or not self.scene.shell.jobs())
@@ -130,6 +133,11 @@ class PageRun:
         if step.look:
             step.look(self.scene)
         return ""
+
+    def _has_begun(self, output: pathlib.Path) -> bool:
+        """What was started in the background has begun when it has printed something."""
+        return bool(await_true("something is printed", lambda: output.stat().st_size > 0
+                               or not self.scene.shell.jobs())) and output.stat().st_size > 0
 
     def _end_those_that_run_on(self) -> list[str]:
         failures = []

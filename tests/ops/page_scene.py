@@ -5,6 +5,7 @@ import json
 import os
 import pathlib
 import re
+import shutil
 import signal
 import subprocess
 import time
@@ -38,6 +39,7 @@ class Scene:
             self.names[f"{name}_port"] = str(port)
         self.names |= {"root": str(folder), "binaries": str(binaries), "small": SMALL,
                        "user": subprocess.check_output(["id", "-un"], text=True).strip()}
+        # Paths that pages name.
         for each in ("etc/nacre", "etc/modules-load.d", "var/lib/nacre", "backup", "run/nacre",
                      "dev"):
             (folder / each).mkdir(parents=True)
@@ -136,6 +138,34 @@ class Scene:
         self.await_true_of("owner", f"{database} is open", is_open, process)
         return process
 
+    def start_etcd(self) -> None:
+        url, peers = (f"http://{self.names[name]}" for name in ("etcd", "etcd_peers"))
+        etcd = self.start(
+            "etcd", "etcd", "--name=one", f"--data-dir={self.folder}/etcd.data",
+            f"--listen-client-urls={url}", f"--advertise-client-urls={url}",
+            f"--listen-peer-urls={peers}", f"--initial-advertise-peer-urls={peers}",
+            f"--initial-cluster=one={peers}", "--logger=zap", "--log-outputs=stderr")
+        self.await_log("etcd", "serving client traffic", etcd)
+
+    def start_keyspace(self) -> None:
+        """The keyspace `accounts` of four shards, which two processes own and a third one uses."""
+        self.start_etcd()
+        for index in range(3):
+            self.start_node(index, "--size=4GiB", "--slab_size=64MiB")
+        self.use_pool(3)
+        coordinator = f"--coordinator=etcd:{self.names['etcd']}"
+        owner = self.start(
+            "owner", self.program("db_bench"), f"--pool={self.names['pool']}", coordinator,
+            "--db=accounts", "--redundancy=rep(2)", "--sharded=4", "--members=2",
+            "--member_address=none", "--other_member_address=tcp:127.0.0.1:0", "--num=4000",
+            "--target_ops_per_second=2000", "--readwrites=1000000000",
+            "--benchmarks=fillrandom,readrandomwriterandom")
+        self.await_log("owner", "fillrandom   :", owner)
+        done = subprocess.run(
+            [self.program("nacre-ctl"), "balance", "accounts", "resume", coordinator],
+            capture_output=True, text=True, timeout=60, check=False, env=self.environment)
+        assert done.returncode == 0, done.stderr
+
     def ctl(self, *arguments: str, pool: str = "") -> subprocess.CompletedProcess:
         return subprocess.run(
             [self.program("nacre-ctl"), *arguments, f"--pool={pool or self.names['pool']}"],
@@ -206,3 +236,13 @@ def looks_different(command: Command, printed: list[str], optional: tuple[str, .
     if "" in windows:
         return ""
     return windows[-1] if windows else f"it does not print: {shown[0]}"
+
+
+def needs_etcd(binaries: pathlib.Path) -> str:
+    """What is missing here for keyspaces; empty: nothing."""
+    if shutil.which("etcd") is None:
+        return "not installed: etcd-server"
+    done = subprocess.run(
+        [str(binaries / "nacre-ctl"), "shards", "any", "--coordinator=etcd:127.0.0.1:1"],
+        capture_output=True, text=True, timeout=60, check=False)
+    return "built without etcd" if "NotSupported" in done.stderr else ""
