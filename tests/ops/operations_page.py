@@ -38,20 +38,35 @@ SUBSTITUTIONS = {
 }
 
 NOT_RUN = {
-    "./run package": "it builds everything; ./run package --test tests the packages",
-    "apt-get": "it installs packages on the machine; ./run package --test does that elsewhere",
-    "modprobe": "it loads modules into the machine's kernel; tests/rdma_vm does that in a guest",
-    "rdma link": "it wants the module rdma_rxe; tests/rdma_vm has it in a guest",
-    "systemctl": "it wants the packages' services; ./run package --test starts them",
-    "journalctl": "it wants systemd",
-    "nft": "it changes the machine's firewall",
-    "ibv_devices": "it wants a kernel with RDMA",
-    "nacre-ctl doctor --pool=verbs:": "it wants an RDMA device; tests/rdma_vm has one",
-    "ib_": "perftest wants an RDMA device",
-    "echo": "it changes settings of the machine's kernel",
-    "chown nacre": "the user nacre comes with the package",
-    "mount": "it wants root; the place of the file is in a tmpfs here, too",
-    "daxctl": "it wants a dax device, for which a file stands here",
+    "It builds everything; ./run package --test tests the packages.": (
+        "./run package",),
+    "It installs packages on the machine; ./run package --test does that elsewhere.": (
+        "apt-get install ./nacre-memnode_*.deb ./nacre-tools_*.deb",
+        "apt-get install rdma-core ibverbs-providers ibverbs-utils iproute2",
+        "apt-get install rdma-core ibverbs-providers ibverbs-utils"),
+    "It changes the machine's kernel; tests/rdma_vm has these modules in a guest.": (
+        "modprobe rdma_rxe", "modprobe rdma_ucm", "rdma link add rxe0 type rxe netdev eth0",
+        "rdma link"),
+    "It changes settings of the machine's kernel.": (
+        "echo madvise > /sys/kernel/mm/transparent_hugepage/enabled",
+        "echo advise > /sys/kernel/mm/transparent_hugepage/shmem_enabled"),
+    "It changes the machine's firewall.": (
+        "nft add rule inet filter input udp dport 4791 accept",),
+    "It wants systemd, which machines of tests may not have.": (
+        "systemctl enable --now soft-roce@eth0", "systemctl enable --now nacre-memnode",
+        "journalctl -u nacre-memnode -n 1", "systemctl enable --now nacre-archive@orders"),
+    "It wants an RDMA device; tests/rdma_vm has one in a guest.": (
+        "ibv_devices", "nacre-ctl doctor --pool=verbs:",
+        "nacre-ctl doctor --pool=verbs:10.0.0.1:7000,10.0.0.2:7000",
+        "ib_read_lat -d rxe0 -R -s 512 -n 2000", "ib_read_lat -d rxe0 -R -s 512 -n 2000 10.0.0.1",
+        "ib_write_lat -d rxe0 -R -s 64 -n 2000 10.0.0.1",
+        "ib_write_bw -d rxe0 -R -s 65536 -n 2000 10.0.0.1"),
+    "The user nacre comes with the package.": (
+        "chown nacre /etc/nacre/pool.secret", "chown nacre /dev/dax0.0"),
+    "It wants root; the place of the file is in a tmpfs here, too.": (
+        "mount -t tmpfs -o size=9g,mode=0700,uid=nacre,huge=within_size tmpfs /var/lib/nacre",),
+    "It wants a dax device, for which a file stands here.": (
+        "daxctl reconfigure-device -m devdax dax0.0",),
 }
 
 

@@ -4,8 +4,6 @@ machine."""
 from page_run import Page, Place, Step
 from page_scene import Scene, needs_etcd
 
-IT_BUILDS = "it builds everything; the build that this test is of was made so"
-
 README = Page(
     path="README.md",
     scenes=(Place("pool", ("A pool over TCP, in a minute",)),),
@@ -18,10 +16,13 @@ README = Page(
     },
     steps={},
     not_run={
-        "./run": IT_BUILDS,
-        "cmake --preset": IT_BUILDS,
-        "cmake --install": "it writes to /usr/local; repo.install does it elsewhere",
-        "NACRE_TEST_SEED": "N, Suite and Test stand for what failed",
+        "It builds everything; the build that this test is of was made so.": (
+            "./run bench", "./run test",
+            "cmake --preset release && cmake --build --preset release"),
+        "It writes to /usr/local; repo.install does it elsewhere.": (
+            "cmake --install build/release --prefix /usr/local",),
+        "N, Suite and Test stand for what failed.": (
+            "NACRE_TEST_SEED=N build/release/bin/db_tests --gtest_filter=Suite.Test",),
     },
 )
 

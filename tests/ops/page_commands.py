@@ -13,11 +13,11 @@ OTHER_LANGUAGES = {"text", "ini", "yaml", "cpp", "cmake"}
 FENCE = re.compile(r"^( *)```(.*)$")
 PROMPT = re.compile(r"^(?:mn\d)?[$#] (.*)$")
 HEADING = re.compile(r"^#+ (?:(\d+(?:\.\d+)*)\.? )?(.*)$")
-# What may differ from one run to the next. The first group is what is kept as it is.
+# What may differ from one run to the next, and what looks so and is kept. An id may be all digits.
 VARYING = re.compile(
-    r"(?P<kept>\b\d+\.\d+\.\d+\.\d+:\d+\b|\b[a-z]+\d+\b|\b(?:rep|rs)\([\d,]+\)|'[^']{2,}')"
+    r"(?P<ID>\b(?:[0-9a-f]{16}|[0-9a-f]{8})\b(?!\.))"  # Ids.
+    r"|(?P<kept>\b\d+\.\d+\.\d+\.\d+:\d+\b|\b[a-z]+\d+\b|\b(?:rep|rs)\([\d,]+\)|'[^']{2,}')"
     r"|(?P<TIME>\b\d{4}-\d\d-\d\d \d\d:\d\d:\d\d(?:\.\d+)?|\b[A-Z][a-z]{2} +\d+ \d\d:\d\d\b)"
-    r"|(?P<ID>\b(?=[a-f]*\d)[0-9a-f]{16,19}\b|\b(?=[a-f]*\d)[0-9a-f]{8}\b)"
     r"|(?P<KEY>\b0x[0-9A-F]+(?:\.\.\.)?|(?<= )'\w'(?= ))"
     r"|(?P<BAR>\[[#-]+\])"
     r"|(?P<SIZE>\b\d+(?:\.\d+)? (?:B|[KMGTE]iB)(?=\W|$))"
@@ -88,8 +88,10 @@ def _commands_in(block: list[str], language: str, section: str, first: int) -> l
 def shape_of(line: str) -> str:
     """`line` without what may differ from run to run: numbers, sizes, times, ids, and how wide
     columns are."""
-    varied = VARYING.sub(lambda match: match.group(0) if match.lastgroup == "kept"
-                         else f"<{match.lastgroup}>", line)
+    def placeholder(match: re.Match) -> str:
+        kind = match.lastgroup
+        return match.group(0) if kind == "kept" else "<N>" if kind == "ID" else f"<{kind}>"
+    varied = VARYING.sub(placeholder, line)
     return " ".join(varied.split())
 
 

@@ -2,11 +2,22 @@
 
 import dataclasses
 import pathlib
+import re
 from typing import Callable
 
 from live_pool import await_true
 from page_commands import Command
 from page_scene import Scene
+
+
+# What may be run, which changes nothing but a scene's folder and processes. A command of another
+# program has to be excused, lest a test changes the machine.
+PROGRAMS = {"nacre-memnode", "nacre-ctl", "nacre-archive", "nacre-perf", "db_bench", "export",
+            "kill", "ls", "mkdir", "mv", "openssl", "printf", "umask"}
+
+
+def without_comment(command: Command) -> str:
+    return re.sub(r" +# .*$", "", command.text)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -40,12 +51,18 @@ class Page:
     substitutions: dict[str, str]
     # By section and the command's beginning.
     steps: dict[tuple[str, str], Step]
-    # Commands that cannot be run, by their beginning, and why not.
-    not_run: dict[str, str]
+    # Commands that cannot be run, as they stand there, by the reason.
+    not_run: dict[str, tuple[str, ...]]
+
+    def is_excused(self, command: Command) -> bool:
+        return any(without_comment(command) in texts for texts in self.not_run.values())
 
     def reason_not_to_run(self, command: Command) -> str:
-        return next((reason for begin, reason in self.not_run.items()
-                     if command.text.startswith(begin)), "")
+        """Why a command that is not excused is not run either; empty if it may be run."""
+        text = re.sub(r"'[^']*'", "''", command.text)
+        programs = {part.split()[0] for part in re.split(r"[;|(]|&&", text) if part.split()}
+        others = ", ".join(sorted(programs - PROGRAMS))
+        return others and f"it is not excused, and a test may not run: {others}"
 
     def step_of(self, command: Command) -> Step:
         begins = [begin for section, begin in self.steps
@@ -57,10 +74,13 @@ class Page:
         placed = [section for place in self.scenes for section in place.sections]
         found = [f"{self.path}:{command.line}: nothing says in which place the commands of section "
                  f"{command.section} are run" for command in commands
-                 if command.section not in placed and not self.reason_not_to_run(command)]
-        run = [command for command in commands if not self.reason_not_to_run(command)]
-        found += [f"no command begins with '{begin}'" for begin in self.not_run
-                  if not any(command.text.startswith(begin) for command in commands)]
+                 if command.section not in placed and not self.is_excused(command)]
+        run = [command for command in commands if not self.is_excused(command)]
+        found += [f"{self.path}:{command.line}: {self.reason_not_to_run(command)}"
+                  for command in run if self.reason_not_to_run(command)]
+        found += [f"there is no command '{text}'" for texts in self.not_run.values()
+                  for text in texts
+                  if text not in map(without_comment, commands)]
         found += [f"no command of section {section} begins with '{begin}'"
                   for section, begin in self.steps
                   if not any(command.section == section and command.text.startswith(begin)
@@ -90,7 +110,7 @@ class PageRun:
             place.prepare(self.scene)
         for section in place.sections:
             for command in self.commands:
-                if command.section != section or self.page.reason_not_to_run(command):
+                if command.section != section or self.page.is_excused(command):
                     continue
                 try:
                     failure = self._run(command)
@@ -104,6 +124,8 @@ class PageRun:
         return f"{self.page.path}:{command.line}: {command.text}\n{failure}"
 
     def _run(self, command: Command) -> str:
+        if reason := self.page.reason_not_to_run(command):
+            return reason
         step = self.page.step_of(command)
         if step.prepare:
             step.prepare(self.scene)
