@@ -103,7 +103,7 @@ def main() -> int:
     BINARIES = pathlib.Path(sys.argv[1]).resolve()
     add_tests()
     # So that all that was started is ended.
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
     program = unittest.main(argv=[sys.argv[0], *sys.argv[2:]], verbosity=2, exit=False)
     if not program.result.wasSuccessful():
         return 1

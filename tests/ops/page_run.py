@@ -28,7 +28,7 @@ class Step:
     append: str = ""
     status: int = 0
     runs_on: bool = False  # It would run forever: it is started, looked at and ended.
-    optional: tuple[str, ...] = ()  # How lines begin that are there at times only.
+    optional: tuple[str, ...] = ()  # How lines begin that are there at times only: patterns.
     # What else differs from run to run, in what is shown and in what is printed: patterns.
     varying: tuple[str, ...] = ()
     look: Callable[[Scene], None] | None = None  # At what the command has done, or does.

@@ -83,9 +83,9 @@ class Scene:
         self.await_true_of(name, f"'{text}' of {name}", lambda: text in self.log_of(name), process)
 
     def start_node(self, index: int, *flags: str, scheme: str = "tcp") -> None:
-        """On what it had, if it is one that was killed and keeps its memory."""
-        where = self.names[f"node{index}"] if scheme == "tcp" else f"/run/nacre/n{index}.sock"
-        where = where if scheme == "tcp" else f"{self.folder}{where}"
+        """With what it had, if it is one that was killed and keeps its memory."""
+        where = (self.names[f"node{index}"] if scheme == "tcp"
+                 else f"{self.folder}/run/nacre/n{index}.sock")
         process = self.start(
             f"node{index}", self.program("nacre-memnode"),
             f"--listen={scheme}:{where}{self.parameters}", "--size=64MiB", "--slab_size=1MiB",
@@ -93,10 +93,10 @@ class Scene:
         self.nodes[index:index + 1] = [process]
         self.await_log(f"node{index}", "ready:", process)
 
-    def start_nodes(self, count: int, *flags: str, keep: bool = False) -> None:
+    def start_nodes(self, count: int, keep: bool = False) -> None:
         for index in range(count):
             own = [f"--region_file={self.folder}/n{index}.region"] if keep else []
-            self.start_node(index, *own, *flags)
+            self.start_node(index, *own)
         self.use_pool(count)
 
     def use_pool(self, count: int) -> None:
@@ -110,33 +110,31 @@ class Scene:
         process.wait()
         self.processes.remove(process)
 
-    def bench(self, *flags: str, database: str = "orders", redundancy: str = "rep(2)",
-              benchmarks: str = "fillrandom,waitforcompaction") -> None:
+    def bench(self, database: str = "orders", redundancy: str = "rep(2)") -> None:
         """Makes a database, which is closed afterwards."""
         done = subprocess.run(
             [self.program("db_bench"), f"--pool={self.names['pool']}", f"--db={database}",
-             f"--redundancy={redundancy}", *SMALL.split(), f"--benchmarks={benchmarks}", *flags],
+             f"--redundancy={redundancy}", *SMALL.split(),
+             "--benchmarks=fillrandom,waitforcompaction"],
             capture_output=True, text=True, timeout=120, check=False, cwd=self.folder,
             env=self.environment)
         if done.returncode != 0:
             raise AssertionError(f"db_bench ended with {done.returncode}:\n{done.stdout}"
                                  f"{done.stderr}")
 
-    def start_owner(self, *flags: str, redundancy: str = "rep(2)",
-                    database: str = "orders") -> subprocess.Popen:
+    def start_owner(self, database: str = "orders", redundancy: str = "rep(2)") -> None:
         """Makes the database, and then opens it and reads and writes until it is ended."""
         self.bench(database=database, redundancy=redundancy)
         process = self.start(
             "owner", self.program("db_bench"), f"--pool={self.names['pool']}", f"--db={database}",
             f"--redundancy={redundancy}", *SMALL.split(), "--target_ops_per_second=2000",
             "--use_existing_db", "--slab_size=1048576", "--readwrites=1000000000",
-            "--benchmarks=readrandomwriterandom", *flags)
+            "--benchmarks=readrandomwriterandom")
 
         def is_open() -> bool:
             databases = json.loads(self.ctl("status", "--json").stdout)["database_list"]
             return any(each["name"] == database and each["open"] for each in databases)
         self.await_true_of("owner", f"{database} is open", is_open, process)
-        return process
 
     def start_etcd(self) -> None:
         url, peers = (f"http://{self.names[name]}" for name in ("etcd", "etcd_peers"))
@@ -203,7 +201,7 @@ class Scene:
     def await_output(self, command: Command, path: pathlib.Path, used: dict[str, str],
                      optional: tuple[str, ...], varying: tuple[str, ...], ended) -> str:
         """How it differs from what is shown; waits for what is printed later. Lines that begin as
-        one of `optional` may be missing on either side."""
+        a pattern of `optional` says may be missing on either side."""
         end = time.monotonic() + SECONDS_TO_PRINT_MAX
         while True:
             over = ended() or time.monotonic() > end
@@ -226,8 +224,12 @@ def looks_different(command: Command, printed: list[str], optional: tuple[str, .
                     varying: tuple[str, ...]) -> str:
     if not command.output:
         return ""
-    shown, printed = ([re.sub("|".join(varying) or "(?!)", "<*>", line) for line in lines
-                       if not line.startswith(optional)] for lines in (command.output, printed))
+    ignored = re.compile("|".join(varying) or "(?!)")
+
+    def comparable(lines) -> list[str]:
+        return [ignored.sub("<*>", line) for line in lines
+                if not any(re.match(pattern, line) for pattern in optional)]
+    shown, printed = comparable(command.output), comparable(printed)
     if not command.text.startswith("db_bench"):
         return difference(shown, printed)
     # Pages show an excerpt of what it prints.
