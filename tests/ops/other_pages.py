@@ -14,7 +14,7 @@ README = Page(
         "--size=1GiB --populate": "--size=128MiB --slab_size=1MiB --populate",
         "--num=200000": "--num=20000",
     },
-    steps={},
+    steps={("A pool over TCP, in a minute", "nacre-ctl doctor"): Step(again=True)},
     not_run={
         "It builds everything; the build that this test is of was made so.": (
             "./run bench", "./run test",
@@ -50,6 +50,7 @@ SHARDING = Page(
         "--num=1000000": "--num=20000",
     },
     steps={
+        ("12", "nacre-ctl shards"): Step(again=True),
         ("11", "db_bench --pool=URI --coordinator"): Step(append=" --num=4000 --moves=3"),
     },
     not_run={},

@@ -3,6 +3,7 @@
 import dataclasses
 import pathlib
 import re
+import time
 from typing import Callable
 
 from live_pool import await_true
@@ -10,6 +11,7 @@ from page_commands import Command
 from page_scene import Scene
 
 
+SECONDS_AGAIN_MAX = 20
 # What may be run, which changes nothing but a scene's folder and processes. A command of another
 # program has to be excused, lest a test changes the machine.
 PROGRAMS = {"nacre-memnode", "nacre-ctl", "nacre-archive", "nacre-perf", "db_bench", "export",
@@ -29,6 +31,9 @@ class Step:
     status: int = 0
     runs_on: bool = False  # It would run forever: it is started, looked at and ended.
     optional: tuple[str, ...] = ()  # How lines begin that are there at times only: patterns.
+    # It shows how the pool is at that moment, which depends on how busy this machine is: it is run
+    # again as long as it shows something else.
+    again: bool = False
     # What else differs from run to run, in what is shown and in what is printed: patterns.
     varying: tuple[str, ...] = ()
     look: Callable[[Scene], None] | None = None  # At what the command has done, or does.
@@ -131,7 +136,6 @@ class PageRun:
             step.prepare(self.scene)
         text, used = self.scene.put_in(command.text, self.page.substitutions | step.replace)
         text += step.append.format_map(self.scene.names)
-        # What is added is shown nowhere, so it is not looked for in the output.
         if step.runs_on:
             process, output = self.scene.shell.start(text)
             self.running_on.append((command, process))
@@ -140,21 +144,27 @@ class PageRun:
             if not failure and not self.scene.is_running(process):
                 failure = f"it has ended, and printed:\n{output.read_text()}"
         else:
-            status, output = self.scene.shell.run(text)
-            if status != step.status:
-                return (f"as: {text}\nit ended with status {status} in the place of {step.status}, "
-                        f"and printed:\n{output.read_text(errors='replace')}")
-            in_background = text.rstrip().endswith("&")
-            if in_background and not self._has_begun(output):
-                return f"as: {text}\nit has printed nothing in the background"
-            failure = self.scene.await_output(
-                command, output, used, step.optional, step.varying,
-                lambda: not in_background or not self.scene.shell.jobs())
+            end = time.monotonic() + (SECONDS_AGAIN_MAX if step.again else 0)
+            while (failure := self._run_once(command, text, used, step)):
+                if time.monotonic() > end:
+                    break
         if failure:
             return f"as: {text}\n{failure}"
         if step.look:
             step.look(self.scene)
         return ""
+
+    def _run_once(self, command: Command, text: str, used: dict[str, str], step: Step) -> str:
+        status, output = self.scene.shell.run(text)
+        if status != step.status:
+            return (f"it ended with status {status} in the place of {step.status}, and printed:\n"
+                    f"{output.read_text(errors='replace')}")
+        in_background = text.rstrip().endswith("&")
+        if in_background and not self._has_begun(output):
+            return "it has printed nothing in the background"
+        return self.scene.await_output(
+            command, output, used, step.optional, step.varying,
+            lambda: not in_background or not self.scene.shell.jobs())
 
     def _has_begun(self, output: pathlib.Path) -> bool:
         """What was started in the background has begun when it has printed something."""
