@@ -44,7 +44,9 @@ class Shell:
 
     def _next_output(self) -> pathlib.Path:
         self.count += 1
-        return self.folder / f".output{self.count}"
+        output = self.folder / f".output{self.count}"
+        output.touch()  # It is there before what is started has begun.
+        return output
 
     def run(self, command: str) -> tuple[int, pathlib.Path]:
         """Its exit status, and the file to which it prints. Jobs that it begins go on."""
