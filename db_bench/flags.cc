@@ -130,6 +130,8 @@ DEFINE_string(redundancy, "none",
               "nacre: none, rep(n) or rs(k,m), or by level; rocksdb with --pool: none or rep(n)");
 DEFINE_string(compaction, "auto",
               "nacre: where compactions run: auto (on memory nodes if they can) or compute");
+DEFINE_uint64(slab_size, nacre::Options().slab_size,
+              "nacre: bytes of a slab, as the nodes have it (--slab_size of nacre-memnode)");
 DEFINE_uint64(chunk_size, nacre::Options().chunk_size, "nacre: bytes that tables are striped by");
 DEFINE_int64(manifest_image_interval, nacre::Options().manifest_image_interval.count(),
              "nacre: milliseconds between updates of the manifest's image");

@@ -400,6 +400,9 @@ TEST(ToolTest, OptionsOfTablesAndManifestReachTheDatabase) {
   const ToolRun run = RunTool({"--num=500", "--chunk_size=5000", "--benchmarks=fillseq"});
   EXPECT_EQ(run.exit_code, 1);
   EXPECT_NE(run.output.find("chunk_size"), std::string::npos) << run.output;
+  const ToolRun slabs = RunTool({"--num=500", "--slab_size=1000", "--benchmarks=fillseq"});
+  EXPECT_EQ(slabs.exit_code, 1);
+  EXPECT_NE(slabs.output.find("slab_size"), std::string::npos) << slabs.output;
 }
 
 TEST(ToolTest, IntervalReportsAreAskedFor) {

@@ -155,7 +155,7 @@ class PackagesTest(unittest.TestCase):
         application = WORK / "application"
         application.mkdir()
         (application / "app.cc").write_text(re.search(r"```cpp\n(.*?)```", readme, re.S).group(1))
-        find, link = re.search(r"\n    (find_package\(nacre.*)\n    (target_link_.*)\n",
+        find, link = re.search(r"\n(find_package\(nacre.*)\n(target_link_.*)\n",
                                readme).groups()
         (application / "CMakeLists.txt").write_text(
             f"cmake_minimum_required(VERSION 3.25)\nproject(app CXX)\n{find}\n"

@@ -1,6 +1,6 @@
 # Goal: what README.md tells an application to do works: install, find_package(nacre), its C++.
 # Method: installs this build into an empty prefix, makes a project of README's C++ block and the
-# two CMake lines beneath it, builds it against the prefix alone, and runs it. If nacre::etcd was
+# two lines of its CMake block, builds it against the prefix alone, and runs it. If nacre::etcd was
 # built, it does so with a program that links that, too.
 #
 # cmake -D SOURCE_DIR=... -D BUILD_DIR=... -D WORK_DIR=... -D COMPILER=... -D ETCD=ON|OFF
@@ -19,13 +19,13 @@ file(REMOVE_RECURSE ${WORK_DIR})
 must(${CMAKE_COMMAND} --install ${BUILD_DIR} --prefix ${WORK_DIR}/prefix)
 
 file(READ ${SOURCE_DIR}/README.md readme)
-if(NOT readme MATCHES "```cpp\n(.*)```")
+if(NOT readme MATCHES "```cpp\n([^`]*)```")
   message(FATAL_ERROR "README.md has no C++ block")
 endif()
 file(WRITE ${WORK_DIR}/app/app.cc "${CMAKE_MATCH_1}")
 set(find_line "find_package\\(nacre[^\n]*")
 set(link_line "target_link_libraries\\(app[^\n]*")
-if(NOT readme MATCHES "\n    (${find_line})\n    (${link_line})\n")
+if(NOT readme MATCHES "\n```cmake\n(${find_line})\n(${link_line})\n")
   message(FATAL_ERROR "README.md does not show find_package(nacre)")
 endif()
 file(WRITE ${WORK_DIR}/app/CMakeLists.txt
