@@ -22,8 +22,8 @@ struct OwnedDatabase {
   ~OwnedDatabase();
 
   bool NeedsLostNodes() EXCLUDES(voting);
-  /// Whether those of `instances` can vouch for it that nobody has taken the database over:
-  /// `Unavailable` if they are too few.
+  /// Whether those of `instances` can vouch for it that there is no other owner: `Unavailable` if
+  /// they are too few.
   Status CheckVouched(const std::set<uint64_t>& instances) EXCLUDES(voting);
   /// What was acknowledged last, under a version of its own, for a node that lacks it; epoch 0 if
   /// nothing was. `Busy` while another is written.
