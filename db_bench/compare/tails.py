@@ -51,6 +51,8 @@ MIXED = "readrandomwriterandom"
 PING_PONG = "bare ping-pong over tcp"
 WRITERS = (1, 8, 64)
 BINARY = "db_bench"
+# Of four operations that wait for a node a sample would rarely have one.
+ALL_LATENCIES = ("--latency_sample_period=1",)
 
 
 @dataclass(frozen=True)
@@ -335,7 +337,7 @@ class Bench(rounds.Bench):
                 run_process([*command, f"--pool={uri}{delay}", "--use_existing_db",
                              f"--benchmarks={MIXED}",
                              f"--threads={THREADS}", "--readwritepercent=50",
-                             f"--duration={SECONDS}", f"--json={path}"], title)
+                             f"--duration={SECONDS}", *ALL_LATENCIES, f"--json={path}"], title)
             finally:
                 stopper.ending.set()
                 if what.stopped > 0:
