@@ -121,7 +121,10 @@ class NodeCalls {
       if (s.ok()) {
         s = TakeChannel(fabric_, call.link, deadline, terms_.late, &call.channel);
         if (s.ok()) return Begin(i);
-        if (in_time && deadline.Expired()) return;
+        if (in_time && deadline.Expired()) {
+          fabric_->pace.NoteLate(call.link);
+          return;
+        }
         s = requests_->Lost(call.link, std::move(s));
       }
       End(i, std::move(s));

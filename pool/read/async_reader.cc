@@ -86,7 +86,7 @@ void AsyncReader::Post() {
 }
 
 void AsyncReader::PostTo(NodeId node, Peer* peer, uint64_t now) {
-  const Status connected = Connect(node);
+  const Status connected = Connect(node, /*patient=*/true);
   // The one that was found right last. Whether it is the last to be posted shows later.
   AsyncRead* ready = nullptr;
   const auto post = [&](bool last) {

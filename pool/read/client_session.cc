@@ -151,7 +151,7 @@ void ClientSession::PostWindow(Window* window, char* landing) {
 
   // Connects, which may take time, before anything is posted.
   for (PointRead& read : reads) {
-    read.status = Connect(read.from.node);
+    read.status = Connect(read.from.node, read.patient);
     if (!read.status.ok()) [[unlikely]]
       continue;
     read.status = Fabric::CheckRange(fabric().link(read.from.node), read.from.offset, read.length);

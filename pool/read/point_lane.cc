@@ -12,7 +12,7 @@ Status PointLane::AllocateLanding(size_t bytes) {
   return Status::OK();
 }
 
-Status PointLane::Connect(NodeId node) {
+Status PointLane::Connect(NodeId node, bool patient) {
   NodeLink* const link = fabric().link(node);
   if (link == nullptr) return Status::InvalidArgument("the pool has no such node");
   if (node >= targets_.size()) targets_.resize(size_t{node} + 1);
@@ -24,7 +24,8 @@ Status PointLane::Connect(NodeId node) {
     GiveUp(node, StatusOfCompletion(link->address(), rdma::CompletionCode::kPeerGone));
   }
   rdma::QueuePair* queue_pair = nullptr;
-  NACRE_RETURN_IF_ERROR(lane_->Get(link, &queue_pair));
+  const auto late = patient ? Lane::Late::kAwaited : Lane::Late::kGivenUp;
+  NACRE_RETURN_IF_ERROR(lane_->Get(link, &queue_pair, late));
   target.queue_pair = queue_pair;
   if (link->single_piece()) {
     uint64_t contiguous = 0;

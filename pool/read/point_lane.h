@@ -47,9 +47,10 @@ class PointLane {
 
   /// Other memory to land in, with nothing under way.
   Status AllocateLanding(size_t bytes);
-  /// Connects to the node if need be, which may take time. What is under way on a connection that
-  /// has broken fails. `InvalidArgument` if the pool has no such node.
-  Status Connect(NodeId node);
+  /// Connects to the node if need be, which may take time; unless it is `patient`, only as long as
+  /// a connection usually does (`TimedOut`). What is under way on a connection that has broken
+  /// fails. `InvalidArgument` if the pool has no such node.
+  Status Connect(NodeId node, bool patient);
   /// Posts the read of a node that was connected, whose range was checked, to land at `landing`;
   /// `*number` is its number. The `last` of those that are posted together rings the doorbell, and
   /// reports for all. If it cannot be posted it fails, with what was posted before.

@@ -101,6 +101,57 @@ TEST(SlowCaseTest, AReplicaThatLacksASuffixIsNotWhatATakeoverBelieves) {
       6);
 }
 
+// ---- Two at once --------------------------------------------------------------------------------
+
+/// Puts and Gets of keys below `keys` until then: how many nanoseconds each took.
+std::vector<uint64_t> TimeUntil(Scheduler* scheduler, OwnedDatabase* owner, size_t keys,
+                                uint64_t nanos) {
+  std::vector<uint64_t> times;
+  owner->In([&] {
+    while (scheduler->TrueNanos() < nanos) {
+      const size_t key = scheduler->Uniform(keys);
+      const uint64_t start = scheduler->TrueNanos();
+      if (scheduler->OneIn(2)) {
+        owner->db()->Put({}, SlowKey(key), SlowValue(key)).IgnoreError();
+      } else {
+        owner->ExpectValue(key);
+      }
+      times.push_back(scheduler->TrueNanos() - start);
+      Clock::System()->SleepFor(milliseconds(1));
+    }
+  });
+  return times;
+}
+
+TEST(SlowCaseTest, PairsOfNodesThatPauseInTurnHoldNobodyUpForLong) {
+  Tell(
+      [](Scheduler* scheduler, Case* c) {
+        constexpr size_t kKeys = 400;
+        // Waits follow one another: for the log, its next segment, the manifest and its root; and a
+        // read asks all nodes again, with more patience each time.
+        constexpr uint64_t kMost = 600 * kMillisecond;
+        Options options = PatientOptions(c, "rs(4,2)");
+        options.slow_operation_threshold = std::chrono::milliseconds(100);
+        OwnedDatabase owner(scheduler, c, options);
+        owner.WriteTables(kKeys);
+        owner.Get(0, kKeys);
+        std::vector<uint64_t> longest;
+        for (size_t pair = 0; pair < 6; ++pair) {
+          for (const size_t i : {0, 1}) {
+            c->cluster().StopNode((2 * pair + i) % c->cluster().size(), 2 * kSecond);
+          }
+          const std::vector<uint64_t> times =
+              TimeUntil(scheduler, &owner, kKeys, scheduler->TrueNanos() + 5 * kSecond / 2);
+          longest.push_back(*std::max_element(times.begin(), times.end()));
+        }
+        c->Expect(*std::max_element(longest.begin(), longest.end()) < kMost, Describe(longest));
+        owner.AwaitPrompt();
+        owner.Check(kKeys);
+        return Describe(longest);
+      },
+      {.nodes = 6, .region_bytes = 64 << 20}, 4);
+}
+
 // ---- All nodes at once --------------------------------------------------------------------------
 
 TEST(SlowCaseTest, AllNodesAreNeverSlowAtATimeAndThePoolGoesOn) {
