@@ -17,6 +17,7 @@
 #include "tests/support/process/memnode_process.h"
 #include "tests/support/status_assert.h"
 #include "tests/support/test_db.h"
+#include "util/coding.h"
 #include "util/random.h"
 
 namespace nacre {
@@ -165,6 +166,16 @@ Status MakeCheckpoint(DB* db, const std::string& dir) {
   return checkpoint->CreateCheckpoint(dir, {}, nullptr).WithContext("checkpoint");
 }
 
+/// Behind the checkpoint, as a log of an archive would be; it changes nothing that is read.
+Status LoadABatch(DB* db) {
+  WriteBatch batch;
+  NACRE_RETURN_IF_ERROR(batch.Delete("a key that never was"));
+  std::string bytes = batch.Data();
+  EncodeFixed64(bytes.data(), db->GetLatestSequenceNumber() + 1);
+  const Slice loaded(bytes);
+  return LoadBatches(db, {&loaded, 1});
+}
+
 Status CheckpointAndRestore(const CrashPlan& plan, CrashPoints* points) {
   const Options options = CrashOptions(plan.pool_uri, plan.redundancy);
   std::unique_ptr<DB> db = OpenAfterCrash(options);
@@ -177,7 +188,7 @@ Status CheckpointAndRestore(const CrashPlan& plan, CrashPoints* points) {
   NACRE_RETURN_IF_ERROR(DeleteCheckpoint(plan.dir, 1).WithContext("remove"));
   NACRE_RETURN_IF_ERROR(db->Close().WithContext("close"));
   db.reset();
-  return RestoreDB(options, kCrashCopy, plan.dir);
+  return RestoreDB(options, kCrashCopy, plan.dir, {.then = LoadABatch});
 }
 
 }  // namespace
