@@ -96,7 +96,10 @@ TEST_F(ManyDatabasesTest, ThoseThatRestTakeFewThreadsAndLittleRoom) {
   ASSERT_NO_FATAL_FAILURE(OpenAll(options, kDatabases));
   ASSERT_NO_FATAL_FAILURE(WriteAll(100, 100));
   for (const std::unique_ptr<DB>& db : databases_) ASSERT_TRUE(IsOk(db->Flush({})));
-  EXPECT_TRUE(Eventually([&] { return ThreadsOfThisProcess() <= without + 16 + jobs; }))
+  // Where the machine has time there are fewer than 16; where it has none, each kind of work has as
+  // many as it may have at a time (pool/background.h).
+  constexpr size_t kAtATime = 32;
+  EXPECT_TRUE(Eventually([&] { return ThreadsOfThisProcess() <= without + kAtATime + jobs; }))
       << ThreadsOfThisProcess() << " threads, " << without << " without databases";
   const auto leased = [&] {
     return SumOverNodes(pool.get(), &pool::NodeStats::slabs_leased) * options.slab_size;

@@ -74,7 +74,7 @@ constexpr Bug kBugs[] = {
      140, kSmallRings},
     {"manifest.edits-sought-in-the-wrong-place", "an image does not say which edits follow it"},
     {"manifest.stale-slots-preferred", "parts of an older image are taken for the latest", 121},
-    {"table.parity-not-rewritten-by-repair", "a rebuilt parity fragment has no parity", 485,
+    {"table.parity-not-rewritten-by-repair", "a rebuilt parity fragment has no parity", 1020,
      kOneFamily},
     {"table.damage-copied-by-repair", "repair does not check what it reads", 125, kManyFlips},
     {"table.recorded-before-its-fragments-are-written", "a table is live while it is on its way",
