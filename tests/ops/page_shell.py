@@ -2,6 +2,7 @@
 
 import os
 import pathlib
+import re
 import signal
 import subprocess
 import time
@@ -49,10 +50,14 @@ class Shell:
         return output
 
     def run(self, command: str) -> tuple[int, pathlib.Path]:
-        """Its exit status, and the file to which it prints. Jobs that it begins go on."""
+        """Its exit status, and the file to which it prints. Jobs that it begins go on; one that it
+        kills is gone afterwards, as it is by the time that a person types the next command."""
         output = self._next_output()
         status = self._ask(f"{{ {command}\n}} >{output} 2>&1 </dev/null; "
                            f"echo $? >&{self.descriptor}")
+        killed = re.fullmatch(r"kill (?:-\S+ )?(%\d+)", command.strip())
+        if killed:
+            self._ask(f"wait {killed.group(1)} 2>/dev/null; echo $? >&{self.descriptor}")
         return int(status), output
 
     def start(self, command: str) -> tuple[int, pathlib.Path]:
