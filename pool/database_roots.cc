@@ -191,6 +191,15 @@ Status Databases::Release(const control::ClaimDatabase& claim, bool abandoned) {
   return failure;
 }
 
+std::set<uint64_t> InstancesThatAgree(const Fabric& fabric,
+                                      const std::vector<const NodeRequests::Answer*>& answers) {
+  std::set<uint64_t> instances;
+  for (const NodeRequests::Answer* answer : answers) {
+    if (answer->status.ok()) instances.insert(fabric.link(answer->node)->instance_id());
+  }
+  return instances;
+}
+
 Status Databases::WriteRoot(OwnedDatabase* database, control::Root root) {
   const Deadline deadline = fabric_->context.OperationDeadline();
   root.set_epoch(database->epoch);
@@ -205,11 +214,7 @@ Status Databases::WriteRoot(OwnedDatabase* database, control::Root root) {
 
 Status Databases::TryWriteRoot(OwnedDatabase* database, const control::Root& root) {
   const auto enough = [&](const std::vector<const NodeRequests::Answer*>& so_far) {
-    std::set<uint64_t> acknowledged;
-    for (const NodeRequests::Answer* answer : so_far) {
-      if (answer->status.ok()) acknowledged.insert(fabric_->link(answer->node)->instance_id());
-    }
-    return IsWritten(root, acknowledged);
+    return IsWritten(root, InstancesThatAgree(*fabric_, so_far));
   };
   const std::vector<NodeRequests::Answer> answers = requests_->CallAll(
       fabric_->LiveNodes(),

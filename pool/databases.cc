@@ -203,13 +203,11 @@ Status Databases::ConfirmOwner(uint64_t database_id, std::chrono::nanoseconds ti
 
 Status Databases::Confirm(OwnedDatabase* database, Deadline deadline) {
   const auto enough = [&](const std::vector<const NodeRequests::Answer*>& so_far) {
-    std::set<uint64_t> instances;
-    for (const NodeRequests::Answer* answer : so_far) {
-      // The others may say it, too.
-      if (answer->status.IsFenced()) return true;
-      if (answer->status.ok()) instances.insert(fabric_->link(answer->node)->instance_id());
-    }
-    return database->CheckVouched(instances).ok();
+    const auto is_fenced = [](const NodeRequests::Answer* answer) {
+      return answer->status.IsFenced();
+    };
+    return std::any_of(so_far.begin(), so_far.end(), is_fenced) ||
+           database->CheckVouched(InstancesThatAgree(*fabric_, so_far)).ok();
   };
   const std::vector<NodeRequests::Answer> answers = requests_->CallAll(
       fabric_->LiveNodes(),

@@ -1,9 +1,12 @@
 #pragma once
 
 #include <cstdint>
+#include <set>
 #include <vector>
 
 #include "nacre/status.h"
+#include "pool/connect/fabric.h"
+#include "pool/connect/node_requests.h"
 #include "pool/wire/control.pb.h"
 #include "pool/wire/root_register.h"
 #include "table/format/placement.h"
@@ -20,6 +23,10 @@ struct RootsSeen {
   bool owned = false;        ///< By another client that lives.
   control::Root root;
 };
+
+/// The instances of the nodes whose answers are OK.
+std::set<uint64_t> InstancesThatAgree(const Fabric& fabric,
+                                      const std::vector<const NodeRequests::Answer*>& answers);
 
 /// What came of a claim so far.
 struct Claims {

@@ -32,38 +32,14 @@ rdma::LocalBuffer LogSealer::Mark(const LogSegment& segment) {
   return {.data = mark_->data(), .size = kLogSealBytes, .region = mark_.get()};
 }
 
-Status LogSealer::Write(const LogSegment& segment, const std::vector<ExtentAddr>& copies,
-                        Deadline deadline) {
+Status LogSealer::Write(const LogSegment& segment, const ExtentAddr& copy, Deadline deadline) {
   std::unique_ptr<pool::MirroredExtent> extent;
-  NACRE_RETURN_IF_ERROR(pool::MirroredExtent::Open(client_->fabric(), copies, &lane_, &extent));
+  NACRE_RETURN_IF_ERROR(pool::MirroredExtent::Open(client_->fabric(), {copy}, &lane_, &extent));
   uint64_t ticket = 0;
   NACRE_RETURN_IF_ERROR(extent->Write(kLogSealAt, Mark(segment), &ticket));
   NACRE_RETURN_IF_ERROR(extent->Await(ticket, deadline));
   lane_ = extent->TakeLane();
   return Status::OK();
-}
-
-Status LogSealer::Seal(const LogSegment& segment, const std::vector<NodeId>& lost) {
-  std::vector<ExtentAddr> copies;
-  for (const ExtentAddr& copy : segment.copies) {
-    const auto node = static_cast<NodeId>(copy.start.node);
-    const bool skip = std::find(lost.begin(), lost.end(), node) != lost.end();
-    if (!skip && copy.start.valid() && client_->alive(node)) copies.push_back(copy);
-  }
-  if (copies.empty()) {
-    return Status::Unavailable("all nodes that have a copy are lost: " +
-                               LogSegmentNodes(client_, segment));
-  }
-  // Writers wait for this, so it waits long for a node only if no other one can be marked.
-  std::stable_partition(copies.begin(), copies.end(), [this](const ExtentAddr& copy) {
-    return client_->prompt(static_cast<NodeId>(copy.start.node));
-  });
-  bool any = false;
-  for (const ExtentAddr& copy : copies) {
-    if (any && !client_->prompt(static_cast<NodeId>(copy.start.node))) break;
-    any = WriteInTime(segment, copy) || any;
-  }
-  return any ? Status::OK() : WriteToAny(segment, copies);
 }
 
 bool LogSealer::WriteInTime(const LogSegment& segment, const ExtentAddr& copy) {
@@ -73,20 +49,35 @@ bool LogSealer::WriteInTime(const LogSegment& segment, const ExtentAddr& copy) {
   rdma::QueuePair* queue_pair = nullptr;
   if (!lane_->Get(link, &queue_pair, pool::Lane::Late::kGivenUp).ok()) return false;
   const auto patience = kMarkPatience * fabric->pace.Patience(pool::NodeOperation::kWrite);
-  return Write(segment, {copy}, Deadline::After(client_->clock(), patience)).ok();
+  return Write(segment, copy, Deadline::After(client_->clock(), patience)).ok();
 }
 
-Status LogSealer::WriteToAny(const LogSegment& segment, const std::vector<ExtentAddr>& copies) {
-  Status status;
+Status LogSealer::Seal(const LogSegment& segment, const std::vector<NodeId>& lost) {
+  std::vector<ExtentAddr> copies;
+  for (const ExtentAddr& copy : segment.copies) {
+    const auto node = static_cast<NodeId>(copy.start.node);
+    const bool skip = std::find(lost.begin(), lost.end(), node) != lost.end();
+    if (!skip && copy.start.valid() && client_->alive(node)) copies.push_back(copy);
+  }
+  // Writers wait for this, so it waits long for a node only if no other one can be marked.
+  const auto prompt = [this](const ExtentAddr& copy) {
+    return client_->prompt(static_cast<NodeId>(copy.start.node));
+  };
+  std::stable_partition(copies.begin(), copies.end(), prompt);
+  bool any = false;
+  for (const ExtentAddr& copy : copies) {
+    if (any && !prompt(copy)) break;
+    any = WriteInTime(segment, copy) || any;
+  }
+  if (any) return Status::OK();
+  Status status = Status::Unavailable("all nodes that have a copy are lost: " +
+                                      LogSegmentNodes(client_, segment));
   for (const ExtentAddr& copy : copies) {
     if (!client_->alive(static_cast<NodeId>(copy.start.node))) continue;
-    status = Write(segment, {copy},
-                   Deadline::After(client_->clock(), client_->options().operation_timeout));
-    if (status.ok()) return status;
+    status = Write(segment, copy, client_->fabric()->context.OperationDeadline());
+    if (status.ok()) break;
   }
-  return status.ok() ? Status::Unavailable("all nodes that have a copy are lost: " +
-                                           LogSegmentNodes(client_, segment))
-                     : status;
+  return status;
 }
 
 }  // namespace nacre

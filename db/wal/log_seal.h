@@ -43,12 +43,10 @@ class LogSealer {
             std::unique_ptr<rdma::MemoryRegion> mark)
       : client_(client), database_id_(database_id), mark_(std::move(mark)) {}
 
-  /// Whether one replica has the mark soon.
+  /// Marks one replica.
+  Status Write(const LogSegment& segment, const ExtentAddr& copy, Deadline deadline);
+  /// The same; false if it takes long, or fails.
   bool WriteInTime(const LogSegment& segment, const ExtentAddr& copy);
-  /// One of `copies`, which are there; or the last failure.
-  Status WriteToAny(const LogSegment& segment, const std::vector<ExtentAddr>& copies);
-  /// All of `copies`, or a failure.
-  Status Write(const LogSegment& segment, const std::vector<ExtentAddr>& copies, Deadline deadline);
 
   pool::PoolClient* const client_;
   const uint64_t database_id_;

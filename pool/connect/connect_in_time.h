@@ -10,6 +10,9 @@
 
 namespace nacre::pool {
 
+/// Where another node does as well, a connection may take this part of what a request may.
+inline constexpr int kQuickConnectionPart = 8;
+
 /// Calls `connect` until it succeeds, fails, or the deadline has passed: first for as long as
 /// `patience`, and for twice as long each time. A node that does not answer in time counts as slow
 /// from then on (pool/connect/pool_pace.h). If it may be left, `*left` is set then, and the answer

@@ -11,8 +11,6 @@ namespace {
 
 constexpr uint64_t kFirstBackOffNanos = 10'000'000;
 constexpr uint64_t kLastBackOffNanos = 1'000'000'000;
-/// Where another node does as well, a connection may take this part of what a request may.
-constexpr int kQuickPart = 8;
 
 }  // namespace
 
@@ -70,7 +68,7 @@ Status Lane::Connect(NodeLink* link, Peer* peer, Late late, bool* left) {
   PoolPace* const pace = &fabric_->pace;
   std::chrono::nanoseconds patience = pace->Patience(NodeOperation::kRequest);
   if (late != Late::kAwaited) {
-    patience = std::max(patience / kQuickPart, pace->Patience(NodeOperation::kWrite));
+    patience = std::max(patience / kQuickConnectionPart, pace->Patience(NodeOperation::kWrite));
   }
   const Deadline deadline = late == Late::kGivenUp
                                 ? Deadline::After(fabric_->context.clock, patience)

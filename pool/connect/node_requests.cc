@@ -16,9 +16,6 @@
 namespace nacre::pool {
 namespace {
 
-/// Where some answers may do, a connection may take this part of what a request may.
-constexpr int kQuickConnectionPart = 8;
-
 /// A connection for requests. To a node that may be left and does not answer in time: `TimedOut`.
 Status TakeChannel(Fabric* fabric, NodeLink* link, Deadline deadline, NodeRequests::Late late,
                    std::unique_ptr<RequestChannel>* channel) {

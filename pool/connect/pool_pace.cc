@@ -133,9 +133,8 @@ bool PoolPace::TakeHedge() {
 void PoolPace::SetSlow(NodeLink* link, bool slow) {
   NodePace* const pace = link->mutable_pace();
   // Only this changes the count, under the mutex.
-  if (slow)
-    pace->slow_since_.store(changes_.load(std::memory_order_relaxed) + 1,
-                            std::memory_order_relaxed);
+  const uint64_t next = changes_.load(std::memory_order_relaxed) + 1;
+  if (slow) pace->slow_since_.store(next, std::memory_order_relaxed);
   pace->slow_.store(slow, std::memory_order_relaxed);
   pace->avoided_.store(slow || pace->leaves_, std::memory_order_relaxed);
   changes_.fetch_add(1, std::memory_order_release);  // Pairs with changes().
@@ -191,17 +190,17 @@ bool PoolPace::EndAProbation(uint64_t now) {
     early_ends_since_ += earned * Nanos(kEarlyEndInterval);
   }
   if (early_ends_ == 0) return false;
-  NodeLink* longest = nullptr;
+  NodeLink* soonest = nullptr;
   for (int i = 0; i < fabric_->node_count(); ++i) {
     NodeLink* const each = fabric_->link(static_cast<NodeId>(i));
     if (!each->alive() || !each->pace().slow() || !each->pace().answers_well_) continue;
-    if (longest == nullptr || each->pace().until_nanos_ < longest->pace().until_nanos_) {
-      longest = each;
+    if (soonest == nullptr || each->pace().until_nanos_ < soonest->pace().until_nanos_) {
+      soonest = each;
     }
   }
-  if (longest == nullptr) return false;
+  if (soonest == nullptr) return false;
   --early_ends_;
-  Return(longest, now);
+  Return(soonest, now);
   return true;
 }
 
