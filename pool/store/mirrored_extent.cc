@@ -208,7 +208,12 @@ Status MirroredExtent::Await(uint64_t ticket, Deadline deadline) {
   const auto ended = [&] { return Poll() >= ticket || !failure_.ok(); };
   const auto look = [&] { return spins ? spin_.Until(ended, deadline.Remaining()) : ended(); };
   const uint64_t start = fabric_->context.clock->NowNanos();
-  for (Replica& replica : replicas_) replica.timed = replica.done >= ticket;
+  for (Replica& replica : replicas_) {
+    replica.timed = replica.done >= ticket;
+    // Where one keeps the writer waiting, it counts that the others did not: memory of this host
+    // never would be known otherwise, and the one be taken for as fast as all.
+    if (replica.timed) replica.link->mutable_pace()->Note(NodeOperation::kWrite, {});
+  }
   const Deadline patience =
       Deadline::After(fabric_->context.clock, fabric_->pace.Patience(NodeOperation::kWrite));
   for (bool done = spins ? look() : !failure_.ok(); !done; done = look()) {

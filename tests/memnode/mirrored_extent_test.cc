@@ -17,6 +17,7 @@
 #include "pool/read/pool_reader.h"
 #include "pool/space/slab_leases.h"
 #include "tests/support/pool_fixture.h"
+#include "tests/support/process/memnode_process.h"
 #include "tests/support/seed.h"
 #include "tests/support/status_assert.h"
 #include "util/random.h"
@@ -208,6 +209,28 @@ TEST_F(MirroredExtentTest, ALaneGoesOnToTheNextExtent) {
   ASSERT_TRUE(IsOk(mirrored_->Write(64, Fill(0, "second"), &ticket)));
   ASSERT_TRUE(IsOk(mirrored_->Await(ticket, Soon())));
   ExpectOnAll(64, "second");
+}
+
+TEST_F(MirroredExtentTest, OneThatAlwaysTakesLongIsSlowBesideThoseThatTakeNoTime) {
+  const MemnodeProcesses nodes(4, {}, {"tcp", "shm", "shm", "shm"});
+  OpenPoolAt(nodes.pool_uri() + "?tcp.rtt_us=10000");
+  CreateDatabase();
+  ASSERT_TRUE(IsOk(AllocateBuffer(client_->fabric(), kBufferBytes, &buffer_)));
+  Placement placement;
+  ASSERT_TRUE(IsOk(space_->Reserve(Copies(3), 64 << 10, /*preferred=*/0, &placement)));
+  extents_ = placement.fragments;
+  ASSERT_EQ(extents_[0].start.node, 0u);
+  ASSERT_TRUE(IsOk(MirroredExtent::Open(client_->fabric(), extents_, &mirrored_)));
+  Status status;
+  int writes = 0;
+  for (; writes < 100 && status.ok(); ++writes) {
+    uint64_t ticket = 0;
+    ASSERT_TRUE(IsOk(mirrored_->Write(0, Fill(0, "bytes"), &ticket)));
+    status = mirrored_->Await(ticket, Soon());
+  }
+  EXPECT_TRUE(status.IsUnavailable()) << status.ToString();
+  EXPECT_NE(status.ToString().find("slow"), std::string::npos) << status.ToString();
+  EXPECT_TRUE(client_->fabric()->link(0)->pace().slow());
 }
 
 TEST_F(MirroredExtentTest, WhatIsUnderWayIsGivenUpAtTheEnd) {
