@@ -30,6 +30,7 @@ void DBImpl::LoadIndexes() {
   }
   CatchAll([this] {
     parts_.context.point_tiers.Rebalance();
+    parts_.context.point_tiers.Start(parts_.context.client->threads());
     MutexLock lock(&parts_.state.mutex);
     parts_.open_timeline.EndStep("indexes");
     return Status::OK();

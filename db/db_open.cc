@@ -354,6 +354,7 @@ void DBImpl::StopThreads(bool give_up) {
       parts_.state.changed.Wait();
   }
   if (index_thread_.joinable()) index_thread_.Join();
+  parts_.context.point_tiers.Stop();
   parts_.flushes.Stop();
   parts_.compactions.Stop();
   parts_.context.space.EndQuarantine();

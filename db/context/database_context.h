@@ -53,7 +53,9 @@ struct DatabaseContext {
   Status Reserve(const Redundancy& wanted, uint64_t bytes, NodeId preferred, Placement* placement,
                  uint64_t chunk_size = 0);
 
-  TableSurroundings Surroundings() { return {&store, &space, &epochs, point_tiers.memory()}; }
+  TableSurroundings Surroundings() {
+    return {&store, &space, &epochs, point_tiers.memory(), point_tiers.uses()};
+  }
   /// Opens a new table, whose keys `comparator` orders, and reads its indexes.
   Status OpenTable(const Comparator* comparator, const TableMeta& meta,
                    std::shared_ptr<TableHandle>* handle) {

@@ -40,7 +40,7 @@ bool DirectLookup::AddTable(const TableHandle& table) {
     return false;
   }
   tier->index().Prefetch(hash_);
-  tables_[table_count_++] = {.reader = &table.reader(), .index = &tier->index()};
+  tables_[table_count_++] = {.handle = &table, .index = &tier->index()};
   return true;
 }
 
@@ -69,9 +69,10 @@ DirectLookup::State DirectLookup::NextCandidate(Status* status) {
     candidate_count_ = tables_[table_].index->Lookup(hash_, candidates_);
     if (candidate_count_ == kTooManyCandidates) [[unlikely]]
       return State::kGaveUp;
+    if (candidate_count_ > 0) tables_[table_].handle->NoteLookup();
   }
   const RecordCandidate& candidate = candidates_[candidate_];
-  const LoadableBytes there = tables_[table_].reader->extent()->Loadable(candidate.offset);
+  const LoadableBytes there = tables_[table_].handle->reader().extent()->Loadable(candidate.offset);
   if (there.data == nullptr) [[unlikely]]
     return State::kGaveUp;
   memory_ = there.memory;
@@ -87,7 +88,7 @@ DirectLookup::State DirectLookup::Load(const LookupContext& context, PinnableSli
   const PerfTimer timer(&PerfContext::remote_read_wait_nanos);
   Record record;
   std::unique_ptr<char[]> copy;
-  const TableReader::Match match = tables_[table_].reader->LoadRecord(
+  const TableReader::Match match = tables_[table_].handle->reader().LoadRecord(
       candidates_[candidate_].offset, bytes_, key_, context.snapshot,
       context.options.verify_checksums, value, &copy, &record);
   // What was copied counts only if the memory still does.

@@ -47,7 +47,7 @@ class DirectLookup {
 
  private:
   struct Table {
-    const TableReader* reader;
+    const TableHandle* handle;
     const PointIndex* index;
   };
   /// More than these are rare, only in a level 0 that lags behind.

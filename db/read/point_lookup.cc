@@ -118,7 +118,9 @@ bool PointLookup::Next(pool::PointRead* read) {
       }
       if (tier->kind() == PointTier::Kind::kIndex) {
         SetCandidates(tier->index().Lookup(hash_, candidates_));
+        if (candidate_count_ > 0) table_->NoteLookup();
       } else if (tier->MayContain(hash_)) {
+        table_->NoteLookup();
         const TableMeta& meta = table_->meta();
         unproved_ = verify_checksums_;
         buckets_ = 0;

@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "db/version/table_uses.h"
 #include "nacre/comparator.h"
 #include "nacre/status.h"
 #include "pool/space/space_allocator.h"
@@ -83,6 +84,7 @@ struct TableSurroundings {
   pool::SpaceAllocator* space = nullptr;  ///< Null: another object owns the space.
   EpochDomain* epochs = nullptr;
   IndexMemory* memory = nullptr;  ///< What indexes are counted in; null: there is no budget.
+  TableUses* uses = nullptr;      ///< What lookups are counted in; null: they are not.
 };
 
 /// A live table of the database: opened once, shared by all versions that hold it. When the last of
@@ -139,6 +141,11 @@ class TableHandle {
   /// Tells `moved`, an OpenMoved of this, of the damage that was reported here since it was opened,
   /// in fragments that both have.
   void PassDamageTo(const TableHandle& moved) const;
+
+  /// The filter or the index let a lookup pass, which has to read the table.
+  void NoteLookup() const {
+    if (surroundings_.uses != nullptr) surroundings_.uses->Note(meta_);
+  }
 
   /// A lookup met a fragment that is lost. Written once only: many threads may meet it.
   void NoteDegradedRead() const {

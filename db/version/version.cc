@@ -136,22 +136,33 @@ std::vector<KeyRange> Version::DeeperRanges(int level, const Slice* begin, const
   return merged;
 }
 
-std::shared_ptr<TableHandle> Version::Find(const TableMeta& meta) const {
-  for (int level = depth_ - 1; level >= 0; --level) {
-    if (std::shared_ptr<TableHandle> found = Find(level, meta)) return found;
-  }
-  return nullptr;
-}
-
-std::shared_ptr<TableHandle> Version::Find(int level, const TableMeta& meta) const {
+std::optional<LevelIterator> Version::Locate(int level, const TableMeta& meta) const {
   if (level > 0) {
     const SortedLevel& sorted = sorted_level(level);
     const LevelIterator found = sorted.Locate(meta);
-    return found == sorted.End() ? nullptr : *found;
+    return found == sorted.End() ? std::nullopt : std::optional(found);
   }
   const auto found = std::find_if(level0().begin(), level0().end(),
                                   [&](const auto& table) { return table->id() == meta.id; });
-  return found == level0().end() ? nullptr : *found;
+  if (found == level0().end()) return std::nullopt;
+  return LevelIterator(&level0_, static_cast<size_t>(found - level0().begin()));
+}
+
+std::optional<LevelIterator> Version::Locate(const TableMeta& meta) const {
+  for (int level = depth_ - 1; level >= 0; --level) {
+    if (const auto found = Locate(level, meta)) return found;
+  }
+  return std::nullopt;
+}
+
+std::shared_ptr<TableHandle> Version::Find(const TableMeta& meta) const {
+  const auto found = Locate(meta);
+  return found.has_value() ? **found : nullptr;
+}
+
+std::shared_ptr<TableHandle> Version::Find(int level, const TableMeta& meta) const {
+  const auto found = Locate(level, meta);
+  return found.has_value() ? **found : nullptr;
 }
 
 bool Version::Has(int level, const std::shared_ptr<TableHandle>& table) const {
@@ -191,13 +202,18 @@ void ForEachTable(
   }
 }
 
-std::shared_ptr<TableHandle> FindTable(const VersionList& versions, const TableMeta& meta) {
+std::optional<LevelIterator> LocateTable(const VersionList& versions, const TableMeta& meta) {
   for (const auto& version : versions) {
     // Those of another order are of another family.
     if (meta.comparator != version->comparator().user_comparator()->Name()) continue;
-    if (std::shared_ptr<TableHandle> found = version->Find(meta)) return found;
+    if (const auto found = version->Locate(meta)) return found;
   }
-  return nullptr;
+  return std::nullopt;
+}
+
+std::shared_ptr<TableHandle> FindTable(const VersionList& versions, const TableMeta& meta) {
+  const auto found = LocateTable(versions, meta);
+  return found.has_value() ? **found : nullptr;
 }
 
 }  // namespace nacre

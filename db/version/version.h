@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -75,7 +76,9 @@ class Version {
   std::vector<KeyRange> DeeperRanges(int level, const Slice* begin, const Slice* end) const;
   static constexpr size_t kDeeperRangesMax = 1024;
 
-  /// The table that `meta` is of, whatever its handle and level are now; null if it is not here.
+  /// Where the table that `meta` is of lies, whatever its handle and level are now.
+  std::optional<LevelIterator> Locate(const TableMeta& meta) const;
+  /// The table itself; null if it is not here.
   std::shared_ptr<TableHandle> Find(const TableMeta& meta) const;
   /// The same in one level.
   std::shared_ptr<TableHandle> Find(int level, const TableMeta& meta) const;
@@ -87,6 +90,7 @@ class Version {
     return {level0_->size() == 0 ? end : LevelIterator(&level0_, 0), end};
   }
   void SetLevel0(TableList tables);
+  std::optional<LevelIterator> Locate(int level, const TableMeta& meta) const;
 
   const InternalKeyComparator* comparator_;
   std::shared_ptr<const TableChunk> level0_;
@@ -114,7 +118,9 @@ void ForEachChunk(const VersionList& versions, const Function& function) {
     }
   }
 }
-/// The table that `meta` is of, as it is now; null if it is not there any more.
+/// Where the table that `meta` is of lies now. The versions outlive the answer.
+std::optional<LevelIterator> LocateTable(const VersionList& versions, const TableMeta& meta);
+/// The table itself, as it is now; null if it is not there any more.
 std::shared_ptr<TableHandle> FindTable(const VersionList& versions, const TableMeta& meta);
 
 /// Smallest and largest user key of `tables` (not empty). The slices view the tables' metas.

@@ -1,6 +1,7 @@
-// Goal: point indexes are given to the tables of upper levels first, filters come before all of
-// them, and a plan looks only at tables of which it does not know that they are as they are to be.
-// Method: tables of two levels, and shares between nothing and all.
+// Goal: filters come first, then point indexes of the tables that are used most, then those of
+// upper levels; tables that are used alike keep what they have; and a plan looks only at tables of
+// which it does not know that they are as they are to be. Method: tables of two levels, shares
+// between nothing and all, and uses that differ or hardly do.
 
 #include "db/version/point_tiers.h"
 
@@ -52,8 +53,24 @@ class PointTiersTest : public ::testing::Test {
     return count;
   }
   /// With room for all filters and for so many point indexes in their places.
-  TierChanges Plan(uint64_t indexes) const {
-    return PlanPointTiers({version_}, filters_ + indexes * each_);
+  TierChanges Plan(uint64_t indexes, const std::vector<TableUse>& uses = {}) const {
+    return PlanPointTiers({version_}, filters_ + indexes * each_, uses);
+  }
+  /// So many samples of each table, in their order.
+  std::vector<TableUse> Uses(const std::vector<double>& samples) const {
+    std::vector<TableUse> uses;
+    for (size_t i = 0; i < samples.size(); ++i) {
+      if (samples[i] > 0) uses.push_back({tables_[i]->shared_meta(), samples[i]});
+    }
+    return uses;
+  }
+  /// Which tables have their point indexes.
+  std::vector<size_t> IndexedTables() const {
+    std::vector<size_t> indexed;
+    for (size_t i = 0; i < tables_.size(); ++i) {
+      if (tables_[i]->tier()->kind() == PointTier::Kind::kIndex) indexed.push_back(i);
+    }
+    return indexed;
   }
 
   TableFactory factory_{BytewiseComparator()};
@@ -76,6 +93,49 @@ TEST_F(PointTiersTest, UpperLevelsFirst) {
     const TierChanges again = Plan(share);
     EXPECT_TRUE(again.to_filters.empty() && again.to_indexes.empty());
   }
+}
+
+TEST_F(PointTiersTest, TheMostUsedFirst) {
+  ASSERT_NO_FATAL_FAILURE(Apply(Plan(3)));
+  EXPECT_EQ(IndexedTables(), (Counts{0, 1, 2}));
+  const auto uses = Uses({0, 0, 50, 0, 0, 0, 0, 900, 0, 400, 20, 0});
+  for (int round = 0; round < 2; ++round) {
+    ASSERT_NO_FATAL_FAILURE(Apply(Plan(3, uses)));
+    EXPECT_EQ(IndexedTables(), (Counts{2, 7, 9}));
+  }
+  const TierChanges again = Plan(3, uses);
+  EXPECT_TRUE(again.to_filters.empty() && again.to_indexes.empty());
+  // What room is left goes to upper levels.
+  ASSERT_NO_FATAL_FAILURE(Apply(Plan(6, uses)));
+  EXPECT_EQ(IndexedTables(), (Counts{0, 1, 2, 7, 9, 10}));
+  // With room for all there is nothing to decide.
+  ASSERT_NO_FATAL_FAILURE(Apply(Plan(tables_.size(), uses)));
+  EXPECT_EQ(IndexedTables().size(), tables_.size());
+}
+
+TEST_F(PointTiersTest, TablesUsedAlikeKeepWhatTheyHave) {
+  ASSERT_NO_FATAL_FAILURE(Apply(Plan(6)));
+  const auto before = IndexedTables();
+  for (const auto& samples :
+       {std::vector<double>{100, 90, 110, 95, 105, 100, 115, 120, 100, 112, 90, 108},
+        std::vector<double>{2, 4, 3, 0, 5, 3, 9, 8, 4, 3, 10, 6},
+        std::vector<double>{0, 0, 0, 0, 0, 0, 8, 8, 8, 8, 8, 8}}) {
+    ASSERT_NO_FATAL_FAILURE(Apply(Plan(6, Uses(samples))));
+    EXPECT_EQ(IndexedTables(), before);
+  }
+}
+
+TEST_F(PointTiersTest, TablesThatAreGoneDoNotCount) {
+  TableFactory other{BytewiseComparator()};
+  const std::vector<TableUse> gone{{other.MakeOfKeys({"key000"})->shared_meta(), 1e6}};
+  auto uses = Uses({0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 50});
+  uses.insert(uses.begin(), gone.begin(), gone.end());
+  VersionEdit edit;
+  edit.removed.push_back(tables_[0]);
+  version_ = Version::Apply(*version_, edit);
+  uses.push_back({tables_[0]->shared_meta(), 1e6});
+  ASSERT_NO_FATAL_FAILURE(Apply(Plan(2, uses)));
+  EXPECT_EQ(IndexedTables(), (Counts{0, 1, 11})) << "the first one keeps what it had when it went";
 }
 
 TEST_F(PointTiersTest, WhatIsKnownIsNotLookedAtAgain) {
