@@ -29,8 +29,8 @@ void DBImpl::LoadIndexes() {
     if (result == IndexLoader::Result::kSomeFailed) parts_.state.changed.WaitFor(kRest);
   }
   CatchAll([this] {
-    parts_.context.point_tiers.Rebalance();
     parts_.context.point_tiers.Start(parts_.context.client->threads());
+    parts_.context.point_tiers.Rebalance();
     MutexLock lock(&parts_.state.mutex);
     parts_.open_timeline.EndStep("indexes");
     return Status::OK();

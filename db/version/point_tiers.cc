@@ -4,7 +4,6 @@
 #include <chrono>
 #include <cmath>
 #include <memory>
-#include <unordered_map>
 #include <unordered_set>
 #include <utility>
 
@@ -31,21 +30,19 @@ void CheckChunk(const TableChunk& chunk, Kind kind, TierChanges* changes) {
   if (all) chunk.NoteTier(kind);
 }
 
-/// Tables of a chunk that get their indexes by their use.
-struct Chosen {
+/// Tables that get their indexes by their use, and the chunks that they are in.
+struct ChosenTables {
   std::unordered_set<const TableHandle*> tables;
-  uint64_t extra_bytes = 0;
+  std::unordered_set<const TableChunk*> chunks;
 };
-using ChosenByChunk = std::unordered_map<const TableChunk*, Chosen>;
 
 struct Candidate {
   LevelIterator place;
-  double worth =
-      0;  ///< Lookups for each byte, with the benefit of the doubt to those that have it.
+  double worth = 0;  ///< For each byte.
 };
 
-/// The worth of an index that is here, or could be. Samples are counts of chance events, so two
-/// standard deviations are their square root, twice.
+/// The lookups that an index is worth, with the benefit of the doubt to one that is here already.
+/// Samples are counts of chance events, so two standard deviations are their square root, twice.
 double WorthOf(const TableUse& use, bool has_index) {
   constexpr double kUnused = 4;  // As many samples may come to a table that is hardly used.
   const double doubt = 2 * std::sqrt(use.lookups);
@@ -54,8 +51,8 @@ double WorthOf(const TableUse& use, bool has_index) {
   return proved > kUnused ? proved : 0;
 }
 
-ChosenByChunk ChooseByUse(const VersionList& versions, const std::vector<TableUse>& uses,
-                          uint64_t* left, TierChanges* changes) {
+ChosenTables ChooseByUse(const VersionList& versions, const std::vector<TableUse>& uses,
+                         uint64_t* left, TierChanges* changes) {
   std::vector<Candidate> candidates;
   for (const TableUse& use : uses) {
     const auto place = LocateTable(versions, *use.table);
@@ -67,26 +64,25 @@ ChosenByChunk ChooseByUse(const VersionList& versions, const std::vector<TableUs
   }
   std::sort(candidates.begin(), candidates.end(),
             [](const Candidate& a, const Candidate& b) { return a.worth > b.worth; });
-  ChosenByChunk chosen;
+  ChosenTables chosen;
   for (const Candidate& candidate : candidates) {
     const std::shared_ptr<TableHandle>& table = *candidate.place;
     const uint64_t extra = IndexExtraBytes(table->meta());
     if (extra > *left) continue;
     *left -= extra;
     Check(table, Kind::kIndex, changes);
-    Chosen& in_chunk = chosen[candidate.place.chunk()->get()];
-    in_chunk.tables.insert(table.get());
-    in_chunk.extra_bytes += extra;
+    chosen.tables.insert(table.get());
+    chosen.chunks.insert(candidate.place.chunk()->get());
   }
   return chosen;
 }
 
-/// Gives indexes to the tables of a chunk in their order, while there is room.
-void FillChunk(const TableChunk& chunk, const Chosen* chosen, uint64_t* left,
+/// Gives indexes to the other tables of a chunk in their order, while there is room.
+void FillChunk(const TableChunk& chunk, const ChosenTables& chosen, uint64_t* left,
                TierChanges* changes) {
   chunk.ForgetTier();
   for (const auto& table : chunk.tables()) {
-    if (chosen != nullptr && chosen->tables.contains(table.get())) continue;
+    if (chosen.tables.contains(table.get())) continue;
     const uint64_t extra = IndexExtraBytes(table->meta());
     const bool fits = extra <= *left;
     if (fits) *left -= extra;
@@ -106,21 +102,19 @@ TierChanges PlanPointTiers(const VersionList& versions, uint64_t share,
   });
   uint64_t left = share - std::min(share, filters);
   TierChanges changes;
-  ChosenByChunk chosen_by_chunk;
-  if (all_extra > left) chosen_by_chunk = ChooseByUse(versions, uses, &left, &changes);
+  ChosenTables chosen;
+  if (all_extra > left) chosen = ChooseByUse(versions, uses, &left, &changes);
   ForEachChunk(versions, [&](const TableChunk& chunk, int /*level*/) {
-    if (const auto found = chosen_by_chunk.find(&chunk); found != chosen_by_chunk.end()) {
-      FillChunk(chunk, &found->second, &left, &changes);
-      return;
-    }
     const TableSums& sums = chunk.sums();
-    if (sums.index_extra_bytes <= left) {
+    if (chosen.chunks.contains(&chunk)) {
+      FillChunk(chunk, chosen, &left, &changes);
+    } else if (sums.index_extra_bytes <= left) {
       left -= sums.index_extra_bytes;
       CheckChunk(chunk, Kind::kIndex, &changes);
     } else if (sums.least_index_extra_bytes > left) {
       CheckChunk(chunk, Kind::kBloom, &changes);
     } else {
-      FillChunk(chunk, /*chosen=*/nullptr, &left, &changes);
+      FillChunk(chunk, chosen, &left, &changes);
     }
   });
   return changes;

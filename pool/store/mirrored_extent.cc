@@ -210,8 +210,8 @@ Status MirroredExtent::Await(uint64_t ticket, Deadline deadline) {
   const uint64_t start = fabric_->context.clock->NowNanos();
   for (Replica& replica : replicas_) {
     replica.timed = replica.done >= ticket;
-    // Where one keeps the writer waiting, it counts that the others did not: memory of this host
-    // never would be known otherwise, and the one be taken for as fast as all.
+    // Where one replica keeps the writer waiting, it counts that the others did not. Otherwise
+    // nothing would be known of memory of this host, and the patience follow from the slow one.
     if (replica.timed) replica.link->mutable_pace()->Note(NodeOperation::kWrite, {});
   }
   const Deadline patience =
