@@ -10,18 +10,30 @@
 
 namespace nacre::pool {
 
-/// Paces a loop that polls for something a node is about to do: spins for about two microseconds,
-/// then lets other threads run, then sleeps for longer and longer. There may be fewer cores than
-/// threads, and the node may run on one of them.
+/// Paces a loop that polls for something a node is about to do: spins for a few microseconds, then
+/// lets other threads run, then sleeps for longer and longer. There may be fewer cores than
+/// threads, and the node may run on one of them. A thread whose last waits were all longer than a
+/// spin lets others run at once, and spins only now and then, to see whether that has changed.
+///
+/// Thread safety: none; a thread that begins a wait ends it.
 class SpinWait {
  public:
-  explicit SpinWait(Clock* clock) : clock_(clock) {}
+  explicit SpinWait(Clock* clock) : clock_(clock) {
+    // Only threads that sleep let others go on in a simulation.
+    if (Simulation::Current() != nullptr) rounds_ = kYields;
+  }
+  ~SpinWait() {
+    if (spinning_) long_waits_ = 0;
+  }
+  SpinWait(const SpinWait&) = delete;
+  SpinWait& operator=(const SpinWait&) = delete;
 
   void Pause() {
-    ++rounds_;
-    if (rounds_ <= kSpins) {
+    if (++rounds_ == 1) BeginSpin();
+    if (spinning_) {
       CpuRelax();
-    } else if (rounds_ <= kSpins + kYields) {
+      if (rounds_ % kSpinsOfALook == 0) EndSpinInTime();
+    } else if (rounds_ <= kYields) {
       ::sched_yield();
     } else {
       clock_->SleepFor(sleep_);
@@ -29,13 +41,30 @@ class SpinWait {
     }
   }
   /// Pausing costs less than looking at the clock: look at it now and then only.
-  bool TimeToCheckClock() const { return rounds_ % 64 == 0 || rounds_ > kSpins + kYields; }
+  bool TimeToCheckClock() const { return rounds_ % 64 == 0 || rounds_ > kYields; }
 
  private:
-  static constexpr int kSpins = 64;
-  static constexpr int kYields = 192;
+  static constexpr int kSpinsOfALook = 8;
+  static constexpr int kYields = 256;  // And spins before them.
+  /// About what it takes to let another thread run and to get the processor back.
+  static constexpr uint64_t kSpinNanos = 4'000;
   static constexpr std::chrono::microseconds kMaxSleep{1000};
+  static constexpr uint32_t kLongWaits = 4;  // After that many spins are taken to be in vain.
+  static constexpr uint32_t kTrial = 32;     // One wait in so many spins all the same.
 
+  void BeginSpin() {
+    spinning_ = long_waits_ < kLongWaits || long_waits_ % kTrial == 0;
+    if (spinning_) {
+      spin_end_nanos_ = clock_->NowNanos() + kSpinNanos;
+    } else {
+      ++long_waits_;
+    }
+  }
+  void EndSpinInTime() {
+    if (clock_->NowNanos() < spin_end_nanos_) return;
+    spinning_ = false;
+    ++long_waits_;
+  }
   static void CpuRelax() {
 #if defined(__x86_64__)
     __builtin_ia32_pause();
@@ -44,9 +73,13 @@ class SpinWait {
 #endif
   }
 
+  /// How many of this thread's waits in a row have outlasted a spin, or were taken to.
+  static inline thread_local uint32_t long_waits_ = 0;
+
   Clock* const clock_;
-  // Only threads that sleep let others go on in a simulation.
-  int rounds_ = Simulation::Current() == nullptr ? 0 : kSpins + kYields;
+  int rounds_ = 0;
+  bool spinning_ = false;
+  uint64_t spin_end_nanos_ = 0;
   std::chrono::microseconds sleep_{20};
 };
 
