@@ -139,23 +139,8 @@ bool PointLookup::Next(pool::PointRead* read) {
       if (NextOfStriped(placement, offset, read)) return true;
       continue;
     }
-    const int copies = static_cast<int>(placement.fragments.size());
-    if (source_.copy == 0 && !source_.patient) {
-      source_.first = store_->FirstCopy(placement, offset);
-      source_.patient = copies == 1;
-    }
-    // Replicas on slow nodes are waited for when all others have failed.
-    for (; source_.copy < (source_.patient ? 2 * copies : copies); ++source_.copy) {
-      read->from = store_->Resolve(placement, offset, (source_.first + source_.copy) % copies,
-                                   /*only_prompt=*/source_.copy < copies);
-      read->patient = source_.patient;
-      if (read->from.valid()) [[likely]]
-        return true;
-    }
-    if (!std::exchange(source_.patient, true)) {
-      source_.copy = 0;
-      continue;
-    }
+    if (NextCopy(placement, offset, read)) [[likely]]
+      return true;
     Fail(failure_.ok() ? AllCopiesLost() : std::move(failure_));
   }
   return false;
@@ -175,20 +160,41 @@ bool PointLookup::FindLoad(uint64_t offset, uint32_t length) {
   return true;
 }
 
+bool PointLookup::NextCopy(const Placement& placement, uint64_t offset, pool::PointRead* read) {
+  const int copies = static_cast<int>(placement.fragments.size());
+  if (source_.turn == 0 && !source_.patient) {
+    source_.first = store_->FirstCopy(placement, offset);
+    source_.patient = copies == 1;
+  }
+  while (true) {
+    for (; source_.turn < 2 * copies; ++source_.turn) {
+      const bool only_prompt = source_.turn < copies;
+      const int copy = source_.copy(copies);
+      if (!source_.patient && source_.failed.test(static_cast<size_t>(copy))) continue;
+      read->from = store_->Resolve(placement, offset, copy, only_prompt);
+      read->patient = source_.patient;
+      if (read->from.valid()) [[likely]]
+        return true;
+    }
+    if (std::exchange(source_.patient, true)) return false;
+    source_.turn = 0;
+  }
+}
+
 bool PointLookup::NextOfStriped(const Placement& placement, uint64_t offset,
                                 pool::PointRead* read) {
   // What lies behind the chunk here is not what follows it in the table.
   const uint64_t left = placement.chunk_size - offset % placement.chunk_size;
   const bool in_pieces = ReadsInterval() && read->length > left;
   if (!in_pieces) read->length = static_cast<uint32_t>(std::min<uint64_t>(read->length, left));
-  if (source_.copy == 0 && !in_pieces) {
+  if (source_.turn == 0 && !in_pieces) {
     read->from = store_->Resolve(placement, offset, 0, /*only_prompt=*/true);
     read->patient = false;
     if (read->from.valid()) [[likely]]
       return true;
-    source_.copy = 1;
+    source_.turn = 1;
   }
-  if (source_.copy > 1) {
+  if (source_.turn > 1) {
     Fail(std::move(failure_));
     return false;
   }
@@ -247,7 +253,12 @@ PointLookup::Outcome PointLookup::Fail(Status status) {
 }
 
 PointLookup::Outcome PointLookup::TryAnotherCopy(Status failure) {
-  ++source_.copy;
+  const Placement& placement = table_->meta().placement;
+  if (!placement.redundancy.striped()) {
+    const int copies = static_cast<int>(placement.fragments.size());
+    source_.failed.set(static_cast<size_t>(source_.copy(copies)));
+  }
+  ++source_.turn;
   failure_ = std::move(failure);
   pool::PointRead retry;
   return Next(&retry) ? Outcome::kContinue : outcome_;

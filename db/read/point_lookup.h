@@ -1,5 +1,6 @@
 #pragma once
 
+#include <bitset>
 #include <cstdint>
 #include <memory>
 #include <span>
@@ -104,12 +105,14 @@ class PointLookup {
   Outcome Judge(TableReader::Match match, Record* record);
   Outcome SearchInterval(const Slice& bytes, Record* record);
   bool FindLoad(uint64_t offset, uint32_t length);
+  /// What of a replicated table is to be read next. False: every copy has failed.
+  bool NextCopy(const Placement& placement, uint64_t offset, pool::PointRead* read);
   bool NextOfStriped(const Placement& placement, uint64_t offset, pool::PointRead* read);
   /// Another copy of the bytes may be whole; else `failure` stands.
   Outcome TryAnotherCopy(Status failure);
   /// What was read is settled: the next read starts with the first copy again.
   void FinishRead() {
-    if (source_.copy == 0 && !source_.patient) [[likely]]
+    if (source_.turn == 0 && !source_.patient) [[likely]]
       return;
     source_ = {};
     failure_ = Status::OK();
@@ -147,12 +150,17 @@ class PointLookup {
   const TableHandle* suspect_ = nullptr;  ///< A table whose buckets did not show the key.
   uint64_t bucket_offsets_[2] = {};  ///< In the table at hand: of the home bucket, of the last.
   int buckets_ = 0;                  ///< Read of the table at hand.
+  /// The nodes that are to be read from, in turn. Of a replicated table: its copies on nodes that
+  /// are not slow, then the others, and then, when none has answered in time, all again with
+  /// patience. Of an erasure-coded table, 0 is where the bytes lie, and 1 is what its extent makes
+  /// of the other fragments.
   struct Source {
-    /// To read from; those before it failed or are lost. Of an erasure-coded table, 0 is where the
-    /// bytes lie, and 1 is what its extent makes of the other fragments.
-    int copy = 0;
-    int first = 0;         ///< The replica that is number 0.
-    bool patient = false;  ///< No replica has answered in time: each is waited for now.
+    int turn = 0;
+    int first = 0;                      ///< The replica that is asked first.
+    std::bitset<kMaxFragments> failed;  ///< Replicas that were late, or damaged.
+    bool patient = false;               ///< Each is waited for now.
+
+    int copy(int copies) const { return (first + turn) % copies; }
   };
   Source source_;
   Status failure_;  ///< Failure of the replica that was tried before.

@@ -75,7 +75,11 @@ Status Lane::Connect(NodeLink* link, Peer* peer, Late late, bool* left) {
                                 : fabric_->context.OperationDeadline();
   Status s =
       ConnectInTime(fabric_, link, patience, deadline, late != Late::kAwaited, connect, left);
-  *left = *left || (late == Late::kGivenUp && !s.ok() && deadline.Expired());
+  if (!*left && late == Late::kGivenUp && !s.ok() && deadline.Expired()) {
+    *left = true;
+    // Else each read that finds it first would wait as long.
+    pace->NoteLate(link);
+  }
   if (!*left) return s;
   std::string message = link->address() + ": slow to connect";
   return late == Late::kGivenUp ? Status::TimedOut(message) : Status::Unavailable(message);

@@ -91,6 +91,36 @@ TEST(SlowReadCaseTest, ASlowCopyIsReadWhereTheOtherOneIsDamaged) {
       4);
 }
 
+TEST(SlowReadCaseTest, AReplicaOnProbationIsAskedBeforeALateOneIsWaitedFor) {
+  Tell(
+      [](Scheduler* scheduler, Case* c) {
+        constexpr size_t kKeys = 200;
+        constexpr uint64_t kMostNanos = 100'000'000;
+        OwnedDatabase owner(scheduler, c, PatientOptions(c, "rep(3)"));
+        owner.WriteTables(kKeys);
+        std::vector<size_t> nodes = c->NodesOf(FragmentsOfTables);
+        c->Expect(nodes.size() == 3, "there is more than one table");
+        std::swap(nodes[0], nodes[scheduler->Uniform(nodes.size())]);
+        // What is read once is read from here afterwards.
+        size_t next = scheduler->OneIn(2) ? kKeys / 2 : 0;
+        owner.Get(0, next);
+        SetSlowness(c, nodes[0], kSlow);
+        while (next < kKeys - 3 && owner.Number("slow-nodes") == 0) {
+          owner.Get(next, next + 1);
+          ++next;
+        }
+        c->Expect(owner.Number("slow-nodes") == 1, "it does not count as slow");
+        // It is well again, but was not asked yet. No more than two of six count as slow.
+        SetSlowness(c, nodes[0], 1);
+        SetSlowness(c, nodes[1], kSlow);
+        SetSlowness(c, nodes[2], kSlow);
+        const std::vector<uint64_t> gets = owner.Get(next, next + 3);
+        c->Expect(*std::max_element(gets.begin(), gets.end()) < kMostNanos, Describe(gets));
+        return Describe(gets);
+      },
+      {.nodes = 6}, 8);
+}
+
 /// Reads by all ways, of which some are late, while others are under way: without checksums, so
 /// that bytes that do not belong there show.
 void ReadEverything(Scheduler* scheduler, Case* c, OwnedDatabase* owner, size_t keys) {
@@ -172,7 +202,7 @@ TEST(SlowReadCaseTest, WhatArrivesLateIsStoredWhereNothingElseIs) {
 TEST(SlowReadCaseTest, ReadsAreAskedOfOthersNoMoreOftenThanTheyMay) {
   Tell(
       [](Scheduler* scheduler, Case* c) {
-        constexpr size_t kKeys = 1000;
+        constexpr size_t kKeys = 100;
         constexpr uint64_t kFree = 64;
         Options options = PatientOptions(c, "rep(2)");
         options.hedged_reads_percent = 2;
