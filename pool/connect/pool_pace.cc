@@ -118,14 +118,25 @@ nanoseconds PoolPace::Patience(NodeOperation operation) {
                    : nanoseconds(fabric_->context.options.slow_node_patience_max);
 }
 
-bool PoolPace::TakeHedge() {
+bool PoolPace::MayHedge(std::span<NodeLink* const> late, bool again) {
   if (!active() || fabric_->context.options.hedged_reads_percent == 0) return false;
+  bool slow = true;
+  for (NodeLink* const link : late) slow = (again ? MakeSlow(link) : NoteLate(link)) && slow;
+  // Reads that begin now avoid slow nodes, so that those that were under way are few. They count,
+  // though: others have to wait for their share.
+  if (slow) {
+    hedges_left_.fetch_sub(1, std::memory_order_relaxed);
+  } else if (!TakeHedge()) {
+    return false;
+  }
+  hedges_.fetch_add(1, std::memory_order_relaxed);
+  return true;
+}
+
+bool PoolPace::TakeHedge() {
   int64_t left = hedges_left_.load(std::memory_order_relaxed);
   while (left > 0 || NACRE_PLANTED_BUG("pace.hedges-without-end")) {
-    if (hedges_left_.compare_exchange_weak(left, left - 1, std::memory_order_relaxed)) {
-      hedges_.fetch_add(1, std::memory_order_relaxed);
-      return true;
-    }
+    if (hedges_left_.compare_exchange_weak(left, left - 1, std::memory_order_relaxed)) return true;
   }
   return false;
 }
@@ -161,8 +172,12 @@ bool PoolPace::MayBecomeSlow() const {
 
 bool PoolPace::NoteLate(NodeLink* link) {
   if (!active()) return false;
+  link->mutable_pace()->late_.fetch_add(1, std::memory_order_relaxed);
+  return MakeSlow(link);
+}
+
+bool PoolPace::MakeSlow(NodeLink* link) {
   NodePace* const pace = link->mutable_pace();
-  pace->late_.fetch_add(1, std::memory_order_relaxed);
   if (pace->slow()) return true;
   {
     MutexLock lock(&mutex_);

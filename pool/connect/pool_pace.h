@@ -4,6 +4,7 @@
 #include <atomic>
 #include <chrono>
 #include <cstdint>
+#include <span>
 
 #include "pool/connect/node_link.h"
 #include "pool/connect/node_pace.h"
@@ -31,7 +32,7 @@ struct Fabric;
 ///
 /// Invariants: less than half of the nodes that are alive are slow at a time. Reads that were asked
 /// of others since they were late are at most the share of all reads that the options say, once a
-/// first few have been.
+/// first few have been, and what was under way on nodes that became slow.
 ///
 /// Thread safety: all methods may be called from many threads at once.
 class PoolPace {
@@ -51,8 +52,10 @@ class PoolPace {
   /// A wait for `link` was late. Whether the node counts as slow from here on; false: too many
   /// others do.
   bool NoteLate(NodeLink* link) EXCLUDES(mutex_);
-  /// Whether one more read may be asked of others than the node that is late.
-  bool TakeHedge();
+  /// A read is late that these nodes have not answered. Whether others may be asked: all of these
+  /// count as slow from here on, or one more read may be hedged. `again`: so it was at the last
+  /// look, and is told once.
+  bool MayHedge(std::span<NodeLink* const> late, bool again) EXCLUDES(mutex_);
   uint64_t hedges() const { return hedges_.load(std::memory_order_relaxed); }
   /// A job was given up since its node became slow.
   void NoteJobLeft() { jobs_left_.fetch_add(1, std::memory_order_relaxed); }
@@ -73,6 +76,10 @@ class PoolPace {
   void Forget(NodeLink* link) EXCLUDES(mutex_);
 
  private:
+  /// Whether one more read may be asked of others than a node that does not count as slow.
+  bool TakeHedge();
+  /// Whether the late node counts as slow from here on.
+  bool MakeSlow(NodeLink* link) EXCLUDES(mutex_);
   /// Whether waits are ever late: the patience has a limit.
   bool active() const;
   /// Adapts patience and hedges to what was noted since the last time.
@@ -91,7 +98,7 @@ class PoolPace {
   std::array<std::atomic<int64_t>, kNodeOperations> patience_nanos_{};  ///< 0: not known yet.
   std::atomic<uint64_t> refresh_at_nanos_{0};
   std::atomic<uint64_t> age_at_nanos_{0};
-  std::atomic<int64_t> hedges_left_{kFirstHedges};
+  std::atomic<int64_t> hedges_left_{kFirstHedges};  ///< Below 0 after those of slow nodes.
   std::atomic<uint64_t> hedge_percents_{0};  ///< Hundredths of the next one. Relaxed.
   std::atomic<uint64_t> hedges_{0};
   std::atomic<uint64_t> jobs_left_{0};

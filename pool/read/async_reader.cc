@@ -151,15 +151,16 @@ void AsyncReader::FailLate() {
   // The coarse clock is a few milliseconds behind at times.
   const auto patience = static_cast<uint64_t>((2 * pace->Patience(NodeOperation::kRead)).count());
   for (size_t node = 0; node < peers_.size(); ++node) {
-    const Peer& peer = peers_[node];
+    Peer& peer = peers_[node];
     if (peer.posted.empty()) continue;
     const AsyncRead& first = *peer.posted.front();
     const bool late = now >= first.posted_nanos + patience && !first.read.patient;
     if (now >= first.posted_nanos + timeout_nanos_) {
       GiveUpLate(static_cast<NodeId>(node));
-    } else if (late && peer.patient == 0 && pace->TakeHedge()) {
-      pace->NoteLate(fabric().link(static_cast<NodeId>(node)));
-      GiveUpLate(static_cast<NodeId>(node));
+    } else if (late && peer.patient == 0) {
+      NodeLink* const link = fabric().link(static_cast<NodeId>(node));
+      const bool again = std::exchange(peer.late, first.number) == first.number;
+      if (pace->MayHedge({&link, 1}, again)) GiveUpLate(static_cast<NodeId>(node));
     }
   }
 }

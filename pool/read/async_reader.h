@@ -76,6 +76,7 @@ class AsyncReader final : private PointLane {
     int requests = 0;     ///< Outstanding, or to be.
     int patient = 0;      ///< Posted reads that are to be waited for.
     bool listed = false;  ///< In added_to_.
+    uint64_t late = 0;    ///< The number of the read that was found late last.
   };
 
   /// Landing memory in slots of two sizes: what nearly all reads need, and the rest.

@@ -211,7 +211,8 @@ void ClientSession::Await(const Window& window) {
     if (so_far >= context.options.operation_timeout) {
       GiveUpLate(node);
     } else if (so_far > fabric().pace.Patience(NodeOperation::kRead) &&
-               ++late_looks > PoolPace::kLateLooks && MayLeave(window, node)) {
+               ++late_looks > PoolPace::kLateLooks &&
+               MayLeave(window, node, /*again=*/late_looks > PoolPace::kLateLooks + 1)) {
       LeaveBehind(window, node);
       note_wait(node);
       i = window.last_of._Find_next(i);
@@ -220,14 +221,12 @@ void ClientSession::Await(const Window& window) {
   }
 }
 
-bool ClientSession::MayLeave(const Window& window, NodeId node) {
+bool ClientSession::MayLeave(const Window& window, NodeId node, bool again) {
   for (const PointRead& read : window.reads) {
     if (read.from.node == node && read.patient) return false;
   }
-  if (!fabric().pace.TakeHedge()) return false;
-  // Whether or not it counts as slow from here on.
-  fabric().pace.NoteLate(fabric().link(node));
-  return true;
+  NodeLink* const link = fabric().link(node);
+  return fabric().pace.MayHedge({&link, 1}, again);
 }
 
 void ClientSession::LeaveBehind(const Window& window, NodeId node) {

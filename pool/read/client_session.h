@@ -69,8 +69,8 @@ class ClientSession final : private PointLane {
   void PostWindow(Window* window, char* landing);
   void Await(const Window& window);
   /// Whether the reads of the window from this node may be left behind: all are late, impatient,
-  /// and to be asked of others.
-  bool MayLeave(const Window& window, NodeId node);
+  /// and to be asked of others. `again`: they were at the last look.
+  bool MayLeave(const Window& window, NodeId node, bool again);
   /// Ends them as late. The memory where they will land stays as it is until they have.
   void LeaveBehind(const Window& window, NodeId node);
   /// Frees the memory of reads that were left behind and have ended since.

@@ -264,21 +264,25 @@ bool RemoteStream::Await(const StreamRead& read, int patience, std::vector<NodeI
   const std::chrono::nanoseconds most =
       std::max(patience, 1) * (pace->Patience(NodeOperation::kRead) + kSlowestByte * read.bytes_);
   int late_looks = 0;
-  const auto down = [this](NodeId node) { return !fabric_->link(node)->alive(); };
   AwaitUnless(read, [&](bool time_to_look) {
     if (!time_to_look || std::chrono::nanoseconds(clock->NowNanos() - start) <= most ||
         ++late_looks <= PoolPace::kLateLooks) {
       return false;
     }
     *late = Outstanding(read);
-    if (std::any_of(late->begin(), late->end(), down)) return true;
-    if (patience > 0 && !late->empty() && pace->TakeHedge()) return true;
+    std::vector<NodeLink*> up;
+    for (const NodeId node : *late) {
+      if (fabric_->link(node)->alive()) up.push_back(fabric_->link(node));
+    }
+    if (up.size() < late->size()) {
+      for (NodeLink* const link : up) pace->NoteLate(link);
+      return true;
+    }
+    const bool again = late_looks > PoolPace::kLateLooks + 1;
+    if (patience > 0 && !up.empty() && pace->MayHedge(up, again)) return true;
     late->clear();
     return false;
   });
-  for (const NodeId node : *late) {
-    if (!down(node)) pace->NoteLate(fabric_->link(node));
-  }
   return late->empty();
 }
 

@@ -10,6 +10,7 @@
 
 #include <chrono>
 #include <memory>
+#include <vector>
 
 #include "pool/connect/fabric.h"
 #include "rdma/transport.h"
@@ -75,9 +76,17 @@ class PoolPaceTest : public testing::Test {
     EXPECT_FALSE(Link(node)->pace().slow());
     return nanoseconds(Now() - begun);
   }
+  bool MayHedge(std::vector<int> late, bool again = false) {
+    std::vector<NodeLink*> links;
+    for (const int node : late) links.push_back(Link(node));
+    return pace().MayHedge(links, again);
+  }
+  /// Of reads that wait for a node while two others count as slow, and no more may.
   int TakeHedges() {
+    EXPECT_TRUE(pace().NoteLate(Link(3)));
+    EXPECT_TRUE(pace().NoteLate(Link(4)));
     int taken = 0;
-    while (taken < 10'000 && pace().TakeHedge()) ++taken;
+    while (taken < 10'000 && MayHedge({2})) ++taken;
     return taken;
   }
 
@@ -280,9 +289,42 @@ TEST_F(PoolPaceTest, SlowReadersGetTheirShareToo) {
   EXPECT_EQ(taken, 50);
 }
 
+TEST_F(PoolPaceTest, WhatWaitsForANodeThatBecomesSlowIsAskedOfOthersInAnyCase) {
+  Patience();
+  EXPECT_EQ(TakeHedges(), 64);
+  EXPECT_FALSE(MayHedge({2}));
+  EXPECT_TRUE(MayHedge({3}));
+  EXPECT_TRUE(MayHedge({3, 4}));
+  EXPECT_FALSE(MayHedge({2, 3})) << "one of them does not count as slow";
+  EXPECT_EQ(pace().hedges(), 66u);
+  // It counts as a part of the share.
+  Note(0, microseconds(5), 60);
+  Patience();
+  EXPECT_TRUE(MayHedge({2}));
+  EXPECT_FALSE(MayHedge({2}));
+  Return(3);
+  Return(4);
+  EXPECT_TRUE(MayHedge({2}));
+  EXPECT_TRUE(Link(2)->pace().slow());
+}
+
+TEST_F(PoolPaceTest, AReadThatWaitsIsLateOnce) {
+  ASSERT_TRUE(MayHedge({0}));
+  ASSERT_TRUE(MayHedge({1}));
+  const uint64_t late = Link(2)->pace().late();
+  for (int look = 0; look < 100; ++look) MayHedge({2}, look > 0);
+  EXPECT_EQ(Link(2)->pace().late(), late + 1);
+  // As soon as others are well again it counts as slow, whatever it has waited for.
+  Return(0);
+  EXPECT_TRUE(MayHedge({2}, /*again=*/true));
+  EXPECT_TRUE(Link(2)->pace().slow());
+}
+
 TEST_F(PoolPaceTest, WithoutHedgesNoneIsTaken) {
   options().hedged_reads_percent = 0;
-  EXPECT_FALSE(pace().TakeHedge());
+  EXPECT_FALSE(MayHedge({0}));
+  ASSERT_TRUE(pace().NoteLate(Link(0)));
+  EXPECT_FALSE(MayHedge({0}));
 }
 
 TEST_F(PoolPaceTest, WithoutAPatienceNothingIsLate) {
@@ -290,7 +332,7 @@ TEST_F(PoolPaceTest, WithoutAPatienceNothingIsLate) {
   for (int i = 0; i < 5; ++i) Note(i, microseconds(5));
   EXPECT_EQ(Patience(), options().operation_timeout);
   EXPECT_FALSE(pace().NoteLate(Link(0)));
-  EXPECT_FALSE(pace().TakeHedge());
+  EXPECT_FALSE(MayHedge({0}));
   EXPECT_FALSE(Link(0)->pace().slow());
 }
 
