@@ -4,6 +4,7 @@
 #include <string>
 #include <utility>
 
+#include "pool/connect/pool_pace.h"
 #include "pool/read/point_reader.h"
 #include "util/memory/prefetch.h"
 #include "util/perf_step.h"
@@ -162,22 +163,25 @@ bool PointLookup::FindLoad(uint64_t offset, uint32_t length) {
 
 bool PointLookup::NextCopy(const Placement& placement, uint64_t offset, pool::PointRead* read) {
   const int copies = static_cast<int>(placement.fragments.size());
-  if (source_.turn == 0 && !source_.patient) {
+  if (source_.untouched()) {
     source_.first = store_->FirstCopy(placement, offset);
-    source_.patient = copies == 1;
+    if (copies == 1) source_.patience = 0;
   }
   while (true) {
     for (; source_.turn < 2 * copies; ++source_.turn) {
-      const bool only_prompt = source_.turn < copies;
       const int copy = source_.copy(copies);
-      if (!source_.patient && source_.failed.test(static_cast<size_t>(copy))) continue;
-      read->from = store_->Resolve(placement, offset, copy, only_prompt);
-      read->patient = source_.patient;
+      if (source_.asked.test(static_cast<size_t>(copy))) continue;
+      read->from = store_->Resolve(placement, offset, copy, /*only_prompt=*/source_.turn < copies);
+      read->patience = source_.patience;
       if (read->from.valid()) [[likely]]
         return true;
     }
-    if (std::exchange(source_.patient, true)) return false;
+    if (source_.patience == 0) return false;
+    // Where none was late, more patience changes nothing.
+    source_.patience = source_.late ? pool::PoolPace::MorePatience(source_.patience) : 0;
     source_.turn = 0;
+    source_.asked.reset();
+    source_.late = false;
   }
 }
 
@@ -189,7 +193,7 @@ bool PointLookup::NextOfStriped(const Placement& placement, uint64_t offset,
   if (!in_pieces) read->length = static_cast<uint32_t>(std::min<uint64_t>(read->length, left));
   if (source_.turn == 0 && !in_pieces) {
     read->from = store_->Resolve(placement, offset, 0, /*only_prompt=*/true);
-    read->patient = false;
+    read->patience = 1;
     if (read->from.valid()) [[likely]]
       return true;
     source_.turn = 1;
@@ -256,8 +260,9 @@ PointLookup::Outcome PointLookup::TryAnotherCopy(Status failure) {
   const Placement& placement = table_->meta().placement;
   if (!placement.redundancy.striped()) {
     const int copies = static_cast<int>(placement.fragments.size());
-    source_.failed.set(static_cast<size_t>(source_.copy(copies)));
+    source_.asked.set(static_cast<size_t>(source_.copy(copies)));
   }
+  source_.late = source_.late || failure.IsTimedOut();
   ++source_.turn;
   failure_ = std::move(failure);
   pool::PointRead retry;

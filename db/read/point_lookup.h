@@ -112,7 +112,7 @@ class PointLookup {
   Outcome TryAnotherCopy(Status failure);
   /// What was read is settled: the next read starts with the first copy again.
   void FinishRead() {
-    if (source_.turn == 0 && !source_.patient) [[likely]]
+    if (source_.untouched()) [[likely]]
       return;
     source_ = {};
     failure_ = Status::OK();
@@ -151,15 +151,17 @@ class PointLookup {
   uint64_t bucket_offsets_[2] = {};  ///< In the table at hand: of the home bucket, of the last.
   int buckets_ = 0;                  ///< Read of the table at hand.
   /// The nodes that are to be read from, in turn. Of a replicated table: its copies on nodes that
-  /// are not slow, then the others, and then, when none has answered in time, all again with
-  /// patience. Of an erasure-coded table, 0 is where the bytes lie, and 1 is what its extent makes
-  /// of the other fragments.
+  /// are not slow, then the others; and if some were late, all again with more patience. Of an
+  /// erasure-coded table, 0 is where the bytes lie, and 1 is what its extent makes of the other
+  /// fragments.
   struct Source {
     int turn = 0;
-    int first = 0;                      ///< The replica that is asked first.
-    std::bitset<kMaxFragments> failed;  ///< Replicas that were late, or damaged.
-    bool patient = false;               ///< Each is waited for now.
+    int first = 0;                     ///< The replica that is asked first.
+    std::bitset<kMaxFragments> asked;  ///< Replicas that have failed with this patience.
+    bool late = false;                 ///< One of them was late.
+    int patience = 1;                  ///< See pool::PointRead.
 
+    bool untouched() const { return turn == 0 && patience == 1 && !late; }
     int copy(int copies) const { return (first + turn) % copies; }
   };
   Source source_;

@@ -48,6 +48,12 @@ class PoolPace {
   /// A thread looks so often after the patience has ended before it takes a read for late: it, or
   /// the one that receives, may have been away itself.
   static constexpr int kLateLooks = 3;
+  /// A read that is late at all nodes that have its bytes is asked of them again, and waits for
+  /// twice as many patiences each time; after so many, as long as an operation may take.
+  static constexpr int kLongPatience = 64;
+  static constexpr int MorePatience(int patience) {
+    return patience < kLongPatience ? 2 * patience : 0;
+  }
 
   /// A wait for `link` was late. Whether the node counts as slow from here on; false: too many
   /// others do.
@@ -99,7 +105,7 @@ class PoolPace {
   std::atomic<uint64_t> refresh_at_nanos_{0};
   std::atomic<uint64_t> age_at_nanos_{0};
   std::atomic<int64_t> hedges_left_{kFirstHedges};  ///< Below 0 after those of slow nodes.
-  std::atomic<uint64_t> hedge_percents_{0};  ///< Hundredths of the next one. Relaxed.
+  std::atomic<uint64_t> hedge_percents_{0};         ///< Hundredths of the next one. Relaxed.
   std::atomic<uint64_t> hedges_{0};
   std::atomic<uint64_t> jobs_left_{0};
   std::atomic<uint64_t> changes_{0};

@@ -92,7 +92,7 @@ void AsyncReader::PostTo(NodeId node, Peer* peer, uint64_t now) {
   const auto post = [&](bool last) {
     if (ready == nullptr) return;
     ready->posted_nanos = now;
-    peer->patient += ready->read.patient ? 1 : 0;
+    peer->patient += ready->read.patience == 0 ? 1 : 0;
     peer->posted.Push(ready);
     PostRead(ready->read, SlotData(ready->slot), last, &ready->number);
   };
@@ -141,7 +141,7 @@ void AsyncReader::FailReads(NodeId node, uint64_t first, const Status& why) {
 
 AsyncRead* AsyncReader::PopPosted(Peer* peer) {
   AsyncRead* const read = peer->posted.Pop();
-  peer->patient -= read->read.patient ? 1 : 0;
+  peer->patient -= read->read.patience == 0 ? 1 : 0;
   return read;
 }
 
@@ -154,10 +154,11 @@ void AsyncReader::FailLate() {
     Peer& peer = peers_[node];
     if (peer.posted.empty()) continue;
     const AsyncRead& first = *peer.posted.front();
-    const bool late = now >= first.posted_nanos + patience && !first.read.patient;
+    const uint64_t late_at =
+        first.posted_nanos + patience * static_cast<uint64_t>(first.read.patience);
     if (now >= first.posted_nanos + timeout_nanos_) {
       GiveUpLate(static_cast<NodeId>(node));
-    } else if (late && peer.patient == 0) {
+    } else if (peer.patient == 0 && now >= late_at) {
       NodeLink* const link = fabric().link(static_cast<NodeId>(node));
       const bool again = std::exchange(peer.late, first.number) == first.number;
       if (pace->MayHedge({&link, 1}, again)) GiveUpLate(static_cast<NodeId>(node));

@@ -151,7 +151,7 @@ void ClientSession::PostWindow(Window* window, char* landing) {
 
   // Connects, which may take time, before anything is posted.
   for (PointRead& read : reads) {
-    read.status = Connect(read.from.node, read.patient);
+    read.status = Connect(read.from.node, read.patience == 0);
     if (!read.status.ok()) [[unlikely]]
       continue;
     read.status = Fabric::CheckRange(fabric().link(read.from.node), read.from.offset, read.length);
@@ -210,9 +210,7 @@ void ClientSession::Await(const Window& window) {
     const nanoseconds so_far = waited();
     if (so_far >= context.options.operation_timeout) {
       GiveUpLate(node);
-    } else if (so_far > fabric().pace.Patience(NodeOperation::kRead) &&
-               ++late_looks > PoolPace::kLateLooks &&
-               MayLeave(window, node, /*again=*/late_looks > PoolPace::kLateLooks + 1)) {
+    } else if (MayLeave(window, node, so_far, &late_looks)) {
       LeaveBehind(window, node);
       note_wait(node);
       i = window.last_of._Find_next(i);
@@ -221,12 +219,19 @@ void ClientSession::Await(const Window& window) {
   }
 }
 
-bool ClientSession::MayLeave(const Window& window, NodeId node, bool again) {
+bool ClientSession::MayLeave(const Window& window, NodeId node, nanoseconds waited,
+                             int* late_looks) {
+  int patience = 0;
   for (const PointRead& read : window.reads) {
-    if (read.from.node == node && read.patient) return false;
+    if (read.from.node != node) continue;
+    if (read.patience == 0) return false;
+    patience = std::max(patience, read.patience);
   }
+  PoolPace* const pace = &fabric().pace;
+  if (waited <= patience * pace->Patience(NodeOperation::kRead)) return false;
+  if (++*late_looks <= PoolPace::kLateLooks) return false;
   NodeLink* const link = fabric().link(node);
-  return fabric().pace.MayHedge({&link, 1}, again);
+  return pace->MayHedge({&link, 1}, /*again=*/*late_looks > PoolPace::kLateLooks + 1);
 }
 
 void ClientSession::LeaveBehind(const Window& window, NodeId node) {

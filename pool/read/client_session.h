@@ -2,6 +2,7 @@
 
 #include <array>
 #include <bitset>
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -68,9 +69,10 @@ class ClientSession final : private PointLane {
   /// Posts the window's reads to land one after the other from `landing` on.
   void PostWindow(Window* window, char* landing);
   void Await(const Window& window);
-  /// Whether the reads of the window from this node may be left behind: all are late, impatient,
-  /// and to be asked of others. `again`: they were at the last look.
-  bool MayLeave(const Window& window, NodeId node, bool again);
+  /// Whether the reads of the window from this node may be left behind: all are late, and may be
+  /// asked of others. Counts in `*late_looks` how often they were found late.
+  bool MayLeave(const Window& window, NodeId node, std::chrono::nanoseconds waited,
+                int* late_looks);
   /// Ends them as late. The memory where they will land stays as it is until they have.
   void LeaveBehind(const Window& window, NodeId node);
   /// Frees the memory of reads that were left behind and have ended since.

@@ -16,9 +16,10 @@ class PointSessions;
 struct PointRead {
   RemoteAddr from;
   uint32_t length = 0;
-  /// Waits as long as an operation may take. Otherwise the read may be left behind once it is late
-  /// (pool/connect/pool_pace.h), as `TimedOut`: for callers that can have the bytes of other nodes.
-  bool patient = true;
+  /// How many patiences it waits (pool/connect/pool_pace.h) before it may be left behind, as
+  /// `TimedOut`: for callers that can have the bytes of other nodes. 0: as long as an operation may
+  /// take.
+  int patience = 0;
   const char* data = nullptr;  ///< Out: where the bytes landed, if `status` is OK.
   Status status;               ///< Out. `Unavailable` or `TimedOut`, naming the node.
 };

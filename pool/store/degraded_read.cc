@@ -33,7 +33,7 @@ bool DegradedRead::Plan(const TableStore& store, const Placement& placement, uin
       from.offset = from.offset + kFragmentHeadBytes + row * chunk_size + begin;
       read_of_[source_count_++] = static_cast<uint8_t>(read_count_);
       reads_[read_count_++] = {
-          .from = from, .length = n, .patient = false, .data = nullptr, .status = Status::OK()};
+          .from = from, .length = n, .patience = 1, .data = nullptr, .status = Status::OK()};
     }
     sources |= FragmentSet{1} << i;
   }

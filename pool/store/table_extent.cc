@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "pool/connect/pool_pace.h"
 #include "pool/read/remote_stream.h"
 #include "pool/store/damage_finder.h"
 #include "pool/store/read_plan.h"
@@ -18,9 +19,6 @@
 
 namespace nacre::pool {
 namespace {
-
-/// So many patiences are the most before a read waits without an end.
-constexpr int kLongPatience = 64;
 
 /// A read that could not even be started.
 class FailedRead : public PendingRead {
@@ -97,7 +95,7 @@ class RemoteRead : public PendingRead {
     if (!(plan(slow | late_) || (late_ != 0 && plan(lost | late_)))) {
       // Then those that were late before come again, with more patience each time; and in the end,
       // or where there are no others, whatever can be had with all of it.
-      if (late_ != 0) patience_ = patience_ < kLongPatience ? 2 * patience_ : 0;
+      if (late_ != 0) patience_ = PoolPace::MorePatience(patience_);
       late_ = late_last_;
       if (late_ == 0 || patience_ == 0 || !plan(lost | late_)) {
         if (late_ != 0) patience_ = 0;

@@ -81,7 +81,7 @@ class PoolPaceTest : public testing::Test {
     for (const int node : late) links.push_back(Link(node));
     return pace().MayHedge(links, again);
   }
-  /// Of reads that wait for a node while two others count as slow, and no more may.
+  /// For reads that wait for a node while two others count as slow, and no more may.
   int TakeHedges() {
     EXPECT_TRUE(pace().NoteLate(Link(3)));
     EXPECT_TRUE(pace().NoteLate(Link(4)));

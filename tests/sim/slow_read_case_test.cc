@@ -121,6 +121,35 @@ TEST(SlowReadCaseTest, AReplicaOnProbationIsAskedBeforeALateOneIsWaitedFor) {
       {.nodes = 6}, 8);
 }
 
+TEST(SlowReadCaseTest, AReadGoesBackToAReplicaThatIsWellAgain) {
+  Tell(
+      [](Scheduler* scheduler, Case* c) {
+        constexpr size_t kKeys = 200;
+        constexpr uint64_t kSilent = 2'000'000;  // Packets take seconds.
+        constexpr uint64_t kMostNanos = 2'000'000'000;
+        OwnedDatabase owner(scheduler, c, PatientOptions(c, "rep(3)"));
+        owner.WriteTables(kKeys);
+        owner.Get(0, kKeys / 2);
+        const std::vector<size_t> nodes = c->NodesOf(FragmentsOfTables);
+        c->Expect(nodes.size() == 3, "there is more than one table");
+        for (const size_t node : nodes) SetSlowness(c, node, kSilent);
+        uint64_t took = 0;
+        c->cluster().Run(owner.process(), "get", [&] {
+          const uint64_t start = scheduler->TrueNanos();
+          owner.ExpectValue(kKeys - 1);
+          took = scheduler->TrueNanos() - start;
+        });
+        // All have been late by then, and one of them is waited for.
+        Clock::System()->SleepFor(milliseconds(300));
+        SetSlowness(c, nodes[scheduler->Uniform(nodes.size())], 1);
+        c->Await("the read", [&] { return took > 0; });
+        for (const size_t node : nodes) SetSlowness(c, node, 1);
+        c->Expect(took < kMostNanos, std::to_string(took / 1000) + " microseconds");
+        return std::to_string(took);
+      },
+      {.nodes = 6}, 12);
+}
+
 /// Reads by all ways, of which some are late, while others are under way: without checksums, so
 /// that bytes that do not belong there show.
 void ReadEverything(Scheduler* scheduler, Case* c, OwnedDatabase* owner, size_t keys) {
