@@ -49,6 +49,7 @@ HOT_BENCHMARK = "readrandom"
 HOT_READS = 40_000
 MIXED = "readrandomwriterandom"
 PING_PONG = "bare ping-pong over tcp"
+PING_PONG_OF_THREE = "bare ping-pong over tcp with three at once"  # As a Put's replicas are.
 WRITERS = (1, 8, 64)
 BINARY = "db_bench"
 # Of four operations that wait for a node a sample would rarely have one.
@@ -92,7 +93,8 @@ def writers_name(threads: int) -> str:
     return f"Put over tcp, {threads} threads"
 
 
-MICROBENCHMARKS = {PING_PONG: "BM_BarePingPongOverTcp/sockets:1/real_time"} | {
+MICROBENCHMARKS = {PING_PONG: "BM_BarePingPongOverTcp/sockets:1/real_time",
+                   PING_PONG_OF_THREE: "BM_BarePingPongOverTcp/sockets:3/real_time"} | {
     writers_name(threads): f"BM_PutOverTcp/real_time/threads:{threads}" for threads in WRITERS}
 
 
@@ -161,9 +163,11 @@ def rows_of(redundancy: str, before: bool) -> Iterator[Row]:
 
 def rows_of_writers() -> Iterator[Row]:
     alone = writers_name(1)
-    yield Row("logged Put over tcp, 1 thread: p50", "us",
-              lambda _, micros: (micros[alone]["p50_us"], micros[PING_PONG]["p50_us"]),
-              (alone, PING_PONG), 1.3, RATIO_AT_MOST, PING_PONG)
+    for peer, target in ((PING_PONG, 1.3), (PING_PONG_OF_THREE, None)):
+        beside = "" if target is not None else ", beside three peers"
+        yield Row(f"logged Put over tcp, 1 thread: p50{beside}", "us",
+                  lambda _, micros, peer=peer: (micros[alone]["p50_us"], micros[peer]["p50_us"]),
+                  (alone, peer), target, RATIO_AT_MOST, peer)
     for threads in WRITERS[1:]:
         name = writers_name(threads)
         yield Row(f"logged Puts over tcp, {threads} threads", "ops/s",
