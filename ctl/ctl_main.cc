@@ -25,6 +25,7 @@
 #include "ctl/repair_command.h"
 #include "ctl/secrets_command.h"
 #include "ctl/top/top_command.h"
+#include "ctl/upgrade_command.h"
 #include "nacre/checkpoint.h"
 #include "nacre/utilities/etcd.h"
 #include "pool/connect/pool_device.h"
@@ -61,7 +62,8 @@ DEFINE_bool(from_footers, false,
 DEFINE_bool(dry_run, false, "repair DATABASE: only tells what it would do");
 DEFINE_bool(force, false,
             "repair DATABASE: also where the manifest can be read or may come back with nodes, and "
-            "where tables are lost; maintenance: also where something is amiss with the pool");
+            "where tables are lost; maintenance: also where something is amiss with the pool; "
+            "finalize-upgrade: also where a node does not answer");
 DEFINE_string(for, "10min", "maintenance: how long the node may be away, such as 90s, 10min or 2h");
 DEFINE_bool(end, false, "maintenance: ends it before its time");
 DEFINE_string(comparator, "nacre.BytewiseComparator",
@@ -124,6 +126,11 @@ constexpr std::string_view kUsage =
     "                     10min if nothing else is said: databases do without it where they can, "
     "and do\n"
     "                     not repair what is on it meanwhile. Waits until it can be stopped\n"
+    "  finalize-upgrade [--force]\n"
+    "                     after all nodes and applications were upgraded: has the pool use what is "
+    "new,\n"
+    "                     for good, and refuse releases that do not know it; tells which are still "
+    "there\n"
     "  repair pause       has lost fragments not be rebuilt for now\n"
     "  repair resume      has them be rebuilt again\n"
     "  repair limit RATE  has all databases rebuild at most so many bytes a second each, such as\n"
@@ -294,6 +301,12 @@ Status RunMaintenance(const std::string& name) {
   NACRE_RETURN_IF_ERROR(ConnectPool(&pool));
   if (FLAGS_end) return EndMaintenance(pool.client.get(), name);
   return BeginMaintenance(pool.client.get(), request);
+}
+
+Status RunFinalizeUpgrade() {
+  Connection pool;
+  NACRE_RETURN_IF_ERROR(ConnectPool(&pool));
+  return FinalizeUpgrade(pool.client.get(), {.force = FLAGS_force, .json = FLAGS_json});
 }
 
 Status ChangeRepair(const std::vector<std::string>& words) {
@@ -490,7 +503,7 @@ bool Fits(const std::vector<std::string>& words) {
   if (words[0] == "secrets") return FitsSecretsCommand(words);
   const std::string& command = words[0];
   if (command == "status" || command == "nodes" || command == "top" || command == "console" ||
-      command == "doctor") {
+      command == "doctor" || command == "finalize-upgrade") {
     return words.size() == 1;
   }
   if (command == "drain" || command == "undrain" || command == "add" || command == "manifest" ||
@@ -533,6 +546,8 @@ int Run(const std::vector<std::string>& words) {
     s = Drain(words[1], command == "drain");
   } else if (command == "maintenance") {
     s = RunMaintenance(words[1]);
+  } else if (command == "finalize-upgrade") {
+    s = RunFinalizeUpgrade();
   } else if (command == "repair") {
     s = ChangeRepair(words);
   } else if (command == "manifest") {

@@ -52,6 +52,12 @@ const char* KeepingText(pool::Keeping keeping) {
   return "?";
 }
 
+/// "9", "8-9".
+std::string RangeText(const pool::ProtocolRange& range) {
+  if (range.oldest == range.newest) return fmt::format("{}", range.newest);
+  return fmt::format("{}-{}", range.oldest, range.newest);
+}
+
 /// Those of `items` that `text` gives something for, with ", " between them.
 template <typename Items, typename Text>
 std::string Join(const Items& items, const Text& text) {
@@ -95,13 +101,13 @@ void PrintStatusJson(const PoolReport& pool) {
   fmt::print(
       "{{\"nodes\": {}, \"reachable\": {}, \"unreachable\": [{}], \"bytes\": {}, "
       "\"leased_bytes\": {}, \"databases\": {}, \"compactions\": {}, \"peers_refused\": {}, "
-      "\"malformed\": {},\n \"draining\": [{}], \"repair_paused\": {}, "
+      "\"malformed\": {}, \"features_on\": {},\n \"draining\": [{}], \"repair_paused\": {}, "
       "\"repair_bytes_per_second\": {}, \"added\": [{}],\n \"maintenance\": [{}],\n "
       "\"database_list\": [{}]}}\n",
       pool.nodes.size(), totals.reachable,
       Join(pool.nodes, [&](const NodeReport& node) { return address_if(!node.status.ok(), node); }),
       totals.bytes, totals.leased_bytes, pool.databases.size(), totals.compactions, totals.refused,
-      totals.malformed,
+      totals.malformed, FeaturesJson(pool.directions.features_on),
       Join(pool.nodes,
            [&](const NodeReport& node) { return address_if(pool.draining(node), node); }),
       pool.directions.repair_paused, pool.directions.repair_bytes_per_second,
@@ -177,6 +183,14 @@ void Merge(const pool::KnownDatabase& of_node,
 
 }  // namespace
 
+std::string NodeRelease(const NodeReport& node) {
+  return node.stats.release.empty() ? "0.2.0 or before" : node.stats.release;
+}
+
+std::string FeaturesJson(pool::FeatureSet features) {
+  return "[" + Join(pool::FeatureNames(features), JsonString) + "]";
+}
+
 const char* StateText(const NodeReport& node) {
   return !node.status.ok() ? "down" : node.slow ? "slow" : "well";
 }
@@ -209,6 +223,11 @@ std::string NodeJson(const PoolReport& pool, size_t number, const std::string& m
     json += figure.is_time() ? fmt::format(", \"{}\": {:.6f}", figure.json, Seconds(value))
                              : fmt::format(", \"{}\": {}", figure.json, value);
   }
+  json += fmt::format(
+      ", \"release\": {}, \"protocol_oldest\": {}, \"protocol_newest\": {}, \"features\": {}, "
+      "\"features_on\": {}",
+      JsonString(NodeRelease(node)), stats.protocol.range.oldest, stats.protocol.range.newest,
+      FeaturesJson(stats.protocol.features), FeaturesJson(stats.features_on));
   return json +
          fmt::format(
              ", \"domain\": {}, \"memory\": \"{}\", \"draining\": {}, \"maintenance\": {}{}}}",
@@ -242,7 +261,8 @@ void AskNode(pool::PoolClient* client, NodeId node, NodeReport* report) {
   if (!report->status.ok()) return;
   report->start_id = client->start_id(node);
   // A node of an earlier version does not tell.
-  Status told = pool::ListDatabases(client, node, &report->databases, &report->directions);
+  Status told =
+      pool::ListDatabases(client, node, &report->databases, &report->directions, &report->clients);
   if (!told.ok() && !told.IsNotSupported()) report->status = std::move(told);
 }
 
@@ -286,11 +306,14 @@ PoolReport Summarize(std::vector<NodeReport> nodes) {
   PoolReport pool;
   pool.nodes = std::move(nodes);
   std::map<std::string, pool::KnownDatabase> databases;
+  pool::FeatureSet features_on = 0;
   for (const NodeReport& report : pool.nodes) {
     if (!report.status.ok()) continue;
+    features_on |= report.directions.features_on;
     for (const pool::KnownDatabase& database : report.databases) Merge(database, &databases);
     if (report.directions.version > pool.directions.version) pool.directions = report.directions;
   }
+  pool.directions.features_on = features_on;
   for (auto& [name, database] : databases) pool.databases.push_back(std::move(database));
   return pool;
 }
@@ -336,14 +359,17 @@ void PrintNodes(const PoolReport& pool, bool json) {
   }
   size_t width = 7;
   size_t domain_width = 6;
+  size_t release_width = 7;
   for (const NodeReport& node : nodes) {
+    release_width = std::max(release_width, NodeRelease(node).size());
     width = std::max(width, node.address.size());
     domain_width = std::max(domain_width, node.stats.domain.size());
   }
   fmt::print(
-      "{:>4} {:<{}} {:<5} {:>9} {:>9} {:>11} {:>11} {:>3} {:>5} {:>8} {:>7} {:>8}  {:<{}}  {}\n",
+      "{:>4} {:<{}} {:<5} {:>9} {:>9} {:>11} {:>11} {:>3} {:>5} {:>8} {:>7} {:>8}  {:<{}}  {:<7} "
+      "{:>8}  {}\n",
       "node", "address", width, "state", "leased", "of", "read us", "ping us", "dbs", "conns",
-      "jobs", "cpu s", "uptime s", "domain", domain_width, "memory");
+      "jobs", "cpu s", "uptime s", "domain", domain_width, "memory", "protocol", "release");
   for (size_t i = 0; i < nodes.size(); ++i) {
     const NodeReport& node = nodes[i];
     fmt::print("{:>4} {:<{}} {:<5} ", i, node.address, width, StateText(node));
@@ -353,14 +379,16 @@ void PrintNodes(const PoolReport& pool, bool json) {
       continue;
     }
     const pool::NodeStats& s = node.stats;
-    fmt::print("{:>9} {:>9} {:>11} {:>11} {:>3} {:>5} {:>8} {:>7.1f} {:>8.0f}  {:<{}}  {:<7}{}{}\n",
-               FormatBytes(node.leased_bytes()), FormatBytes(s.slabs_total * s.slab_bytes),
-               TimesText(node.timing.reads), TimesText(node.timing.pings), s.databases,
-               s.connections, s.compactions + s.flushes,
-               Seconds(s.compaction_cpu_nanos + s.flush_cpu_nanos), Seconds(s.uptime_nanos),
-               s.domain.empty() ? "-" : s.domain, domain_width, KeepingText(s.keeping),
-               pool.draining(node) ? "  draining" : "",
-               pool.maintenance(node) != nullptr ? "  maintenance" : "");
+    fmt::print(
+        "{:>9} {:>9} {:>11} {:>11} {:>3} {:>5} {:>8} {:>7.1f} {:>8.0f}  {:<{}}  {:<7} {:>8}  "
+        "{:<{}}{}{}\n",
+        FormatBytes(node.leased_bytes()), FormatBytes(s.slabs_total * s.slab_bytes),
+        TimesText(node.timing.reads), TimesText(node.timing.pings), s.databases, s.connections,
+        s.compactions + s.flushes, Seconds(s.compaction_cpu_nanos + s.flush_cpu_nanos),
+        Seconds(s.uptime_nanos), s.domain.empty() ? "-" : s.domain, domain_width,
+        KeepingText(s.keeping), RangeText(s.protocol.range), NodeRelease(node), release_width,
+        pool.draining(node) ? "  draining" : "",
+        pool.maintenance(node) != nullptr ? "  maintenance" : "");
   }
 }
 
@@ -393,6 +421,9 @@ void PrintStatus(const PoolReport& pool, bool json) {
   }
   for (const std::string& address : pool.directions.added_addresses) {
     fmt::print("added        {}\n", address);
+  }
+  if (pool.directions.features_on != 0) {
+    fmt::print("features     {}\n", pool::ToString(pool.directions.features_on));
   }
   PrintDatabases(pool.databases);
 }

@@ -23,6 +23,7 @@ struct NodeReport {
   pool::NodeStats stats;
   uint32_t start_id = 0;  ///< See pool::PoolClient; 0 as long as the node was not reached.
   std::vector<pool::KnownDatabase> databases;
+  std::vector<pool::ConnectedClient> clients;
   pool::Directions directions;
   NodeTiming timing;  ///< Empty unless it was asked for.
   bool slow = false;  ///< According to it.
@@ -35,7 +36,8 @@ struct PoolReport {
   std::vector<NodeReport> nodes;
   /// Each database once, by name: its freshest report, and the bytes leased on all nodes.
   std::vector<pool::KnownDatabase> databases;
-  pool::Directions directions;  ///< The latest.
+  /// The latest, with the features that any node has heard to be on.
+  pool::Directions directions;
 
   bool complete() const;
   bool draining(const NodeReport& node) const;
@@ -58,6 +60,11 @@ void PrintStatus(const PoolReport& pool, bool json);
 /// A line for each node of a report with times; or JSON.
 void PrintNodes(const PoolReport& pool, bool json);
 
+/// The release of a node that answers: "0.2.0 (commit 1a2b3c4d5e, release)"; those of protocol
+/// version 8 do not tell, and are "0.2.0 or before".
+std::string NodeRelease(const NodeReport& node);
+/// ["root-features"].
+std::string FeaturesJson(pool::FeatureSet features);
 /// "well", "slow" or "down": it does not answer.
 const char* StateText(const NodeReport& node);
 /// The figure of that name ("user-bytes") of what an owner has reported; 0 without.

@@ -1,6 +1,7 @@
 #include "ctl/doctor.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <map>
@@ -8,6 +9,7 @@
 #include <string>
 
 #include "ctl/ctl_report.h"
+#include "ctl/upgrade_command.h"
 #include "pool/connect/pool_device.h"
 #include "pool/connect/pool_secret.h"
 #include "pool/pool_client.h"
@@ -106,6 +108,26 @@ void AddMaintenance(pool::PoolClient* client, std::vector<rdma::Finding>* findin
   }
 }
 
+/// Nodes of several releases, and what is off because of them.
+rdma::Finding Releases(pool::PoolClient* client) {
+  const UpgradeState state = LookAtUpgrade(AskPool(client));
+  rdma::Finding finding{Verdict::kOk, "release", fmt::format("{}", fmt::join(state.releases, ", ")),
+                        ""};
+  if (state.releases.size() > 1) {
+    finding.verdict = Verdict::kWarning;
+    finding.remedy = "upgrade the other nodes, too, or take the upgrade back";
+  } else if (!state.older_clients.empty()) {
+    finding.verdict = Verdict::kWarning;
+    finding.found += fmt::format("; {}", fmt::join(state.older_clients, "; "));
+    finding.remedy = "upgrade the applications, too";
+  }
+  if (state.off != 0) {
+    finding.found +=
+        fmt::format("; {} is off until 'nacre-ctl finalize-upgrade'", pool::ToString(state.off));
+  }
+  return finding;
+}
+
 /// All nodes of a pool have slabs of one size.
 rdma::Finding SlabSizes(pool::PoolClient* client) {
   rdma::Finding finding{Verdict::kOk, "slab size", "", ""};
@@ -161,6 +183,7 @@ std::vector<rdma::Finding> Examine(const Uri& pool, const rdma::DeviceOptions& o
     reached = reached || findings.back().verdict == Verdict::kOk;
   }
   if (reached) findings.push_back(SlabSizes(client.get()));
+  if (reached) findings.push_back(Releases(client.get()));
   if (reached) AddMaintenance(client.get(), &findings);
   return findings;
 }

@@ -43,6 +43,7 @@ struct MemoryNodeOptions {
   uint64_t piece_bytes = 0;
   /// How much of the node's memory databases may lease; see SetQuotas.
   std::vector<SecretFile::Quota> quotas{};
+  ProtocolSupport protocol{};  ///< What the node speaks and knows.
 };
 
 /// One memory node: a registered region divided into slabs, requests, and the compaction service.

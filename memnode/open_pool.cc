@@ -154,6 +154,7 @@ Status OpenedPool::Open(const Uri& uri, const PoolOpenOptions& options) {
   NACRE_RETURN_IF_ERROR(OpenPoolDevice(pool, device_options, clock_, &device_).WithContext(uri_));
   PoolClientOptions client_options;
   client_options.operation_timeout = options.operation_timeout;
+  client_options.protocol = options.protocol;
   client_options.slab_bytes = embedded() ? node_options_.slab_bytes : options.slab_bytes;
   client_options.max_queue_pairs_per_node = options.pool.max_queue_pairs_per_node;
   client_options.slow_node_patience_min = options.pool.slow_node_patience_min;

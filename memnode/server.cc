@@ -73,13 +73,15 @@ Status Server::TakeKept() {
 Status Server::Start() {
   NACRE_RETURN_IF_ERROR(OpenRegion());
   if (options_.populate) NACRE_RETURN_IF_ERROR(region_->memory()->Populate());
-  databases_ = std::make_unique<ServerDatabases>(
-      region_.get(), file_.get(), [this](uint64_t database_id) { AbortJobs(database_id); });
+  databases_ =
+      std::make_unique<ServerDatabases>(region_.get(), file_.get(), options_.protocol.features,
+                                        [this](uint64_t database_id) { AbortJobs(database_id); });
   NACRE_RETURN_IF_ERROR(TakeKept());
-  requests_ = std::make_unique<RequestServer>(
-      RequestServerOptions{
-          .listen = options_.listen, .instance_id = instance_id_, .log = options_.log},
-      device_, clock_, this);
+  requests_ = std::make_unique<RequestServer>(RequestServerOptions{.listen = options_.listen,
+                                                                   .instance_id = instance_id_,
+                                                                   .protocol = options_.protocol,
+                                                                   .log = options_.log},
+                                              device_, clock_, this);
   NACRE_RETURN_IF_ERROR(requests_->Listen());
   address_ = requests_->address();
 
@@ -132,7 +134,8 @@ void Server::Stop(bool silently) {
 // ---- I/O thread -----------------------------------------------------------------------------
 
 std::string Server::Refusal(const Hello& hello) {
-  return RefusalReason(hello, options_.slab_bytes, instance_id_, start_id_);
+  return RefusalReason(hello, options_.slab_bytes, instance_id_, start_id_,
+                       options_.protocol.range);
 }
 
 void Server::Closing(const ServerConnection& connection) {
@@ -169,6 +172,8 @@ NodeStats Server::stats() const {
   stats.instance_id = instance_id_;
   stats.domain = options_.domain;
   stats.keeping = keeping_;
+  stats.release = ReleaseText();
+  stats.protocol = options_.protocol;
   stats.workers = static_cast<uint64_t>(options_.workers);
   if (region_ != nullptr) {
     stats.region_bytes = region_->size();
@@ -200,7 +205,10 @@ NodeStats Server::stats() const {
   stats.rebuilt_bytes = job_counters_.rebuilt_bytes.load(kRelaxed);
   stats.rebuild_cpu_nanos = job_counters_.rebuild_cpu_nanos.load(kRelaxed);
   stats.scrubbed_bytes = job_counters_.scrubbed_bytes.load(kRelaxed);
-  if (databases_ != nullptr) stats.databases = databases_->count();
+  if (databases_ != nullptr) {
+    stats.databases = databases_->count();
+    stats.features_on = databases_->features_on();
+  }
   stats.uptime_nanos = clock_->NowNanos() - started_nanos_;
   return stats;
 }

@@ -56,6 +56,7 @@ class Server final : public RequestHandler {
   std::string Refusal(const Hello& hello) override;
 
   // I/O thread (server.cc).
+  FeatureSet features_on() const override { return databases_->features_on(); }
   void Closing(const ServerConnection& connection) override;
   void LifelineEnded(uint64_t client_id, bool hung_up) override;
   /// Must precede telling another client of an owner, which may have ended unnoticed by this node;
@@ -69,6 +70,7 @@ class Server final : public RequestHandler {
   Status CheckRights(const ServerConnection& connection);
   Status ExecuteNow(ServerConnection* connection, control::Reply* reply);
   void FillDescription(control::Description* description) const;
+  void ListClients(control::DatabaseList* list) const;
   Status LeaseSlabs(const ServerConnection& connection, const control::LeaseSlabs& request,
                     control::Slabs* reply);
   /// `NoSpace` naming the quota that `count` more slabs for the database would exceed.
@@ -88,7 +90,7 @@ class Server final : public RequestHandler {
   Status EndJobs(const ServerConnection& connection, const control::EndJobs& request);
   /// All of the database; see ServerDatabases.
   void AbortJobs(uint64_t database_id);
-  /// Answers those that have finished.
+  /// Answers those that have finished, and ends clients that do not know what was turned on.
   void OnIo() override EXCLUDES(mutex_);
 
   const MemoryNodeOptions options_;

@@ -12,6 +12,7 @@
 #include "pool/wire/protocol.h"
 #include "pool/wire/rights.h"
 #include "pool/wire/root_register.h"
+#include "pool/wire/versions.h"
 #include "util/named_point.h"
 #include "util/planted_bug.h"
 
@@ -88,8 +89,14 @@ Status ServerDatabases::TakeKept(uint64_t now_nanos, bool* clean) {
   for (const control::DestroyedDatabase& destroyed : state.destroyed()) {
     destroyed_.emplace_back(destroyed.database_id(), destroyed.epoch());
   }
+  const FeatureSet unknown = state.directions().features_on() & ~features_;
+  if (unknown != 0) {
+    return Status::NotSupported(fmt::format(
+        "it is of a pool in which {} is on, which this release does not know", ToString(unknown)));
+  }
   directions_ = state.directions();
   directed_nanos_ = now_nanos;
+  features_on_.store(directions_.features_on(), std::memory_order_relaxed);
   count_.store(databases_.size(), std::memory_order_relaxed);
   region_->ReturnAllBut(ids);
   if (state.has_redo()) NACRE_RETURN_IF_ERROR(Redo(state.redo()));
@@ -367,6 +374,13 @@ Status ServerDatabases::Report(uint64_t client, const control::ReportDatabase& r
   Database& database = Find(report.database_id())->second;
   database.report = report;
   database.reported_nanos = now_nanos;
+  // A node that was started anew hears so what is on.
+  const FeatureSet heard = report.features_on() & features_;
+  if ((heard & ~features_on()) != 0) {
+    control::Directions with = directions_;
+    with.set_features_on(heard);
+    NACRE_RETURN_IF_ERROR(TakeOver(std::move(with)));
+  }
   *directions = DirectionsAt(now_nanos);
   return Status::OK();
 }
@@ -412,15 +426,26 @@ void ServerDatabases::ListLogReaders(
 Status ServerDatabases::Direct(const control::Directions& wanted, uint64_t now_nanos,
                                control::Directions* directions) {
   NACRE_RETURN_IF_ERROR(CheckSize("directions", wanted));
+  if (const FeatureSet unknown = wanted.features_on() & ~features_; unknown != 0) {
+    return Status::NotSupported(
+        fmt::format("this node is of a release that does not know {}", ToString(unknown)));
+  }
   if (wanted.version() > directions_.version()) {
-    control::Directions before = std::exchange(directions_, wanted);
-    if (Status s = Keep(); !s.ok()) {
-      directions_ = std::move(before);
-      return s;
-    }
+    NACRE_RETURN_IF_ERROR(TakeOver(wanted));
     directed_nanos_ = now_nanos;
   }
   *directions = DirectionsAt(now_nanos);
+  return Status::OK();
+}
+
+Status ServerDatabases::TakeOver(control::Directions directions) {
+  directions.set_features_on(directions.features_on() | features_on());
+  control::Directions before = std::exchange(directions_, std::move(directions));
+  if (Status s = Keep(); !s.ok()) {
+    directions_ = std::move(before);
+    return s;
+  }
+  features_on_.store(directions_.features_on(), std::memory_order_relaxed);
   return Status::OK();
 }
 
@@ -474,6 +499,14 @@ std::vector<uint64_t> ServerDatabases::OwnerGone(uint64_t client, bool hung_up) 
     Drop(current);
   }
   return dropped;
+}
+
+std::vector<std::string> ServerDatabases::OwnedBy(uint64_t client) const {
+  std::vector<std::string> names;
+  for (const auto& [name, database] : databases_) {
+    if (database.alive && database.claimant == client) names.push_back(name);
+  }
+  return names;
 }
 
 uint64_t ServerDatabases::DestroyedIn(uint64_t database_id) const {

@@ -16,6 +16,7 @@
 #include "memnode/server_region.h"
 #include "nacre/status.h"
 #include "pool/wire/control.pb.h"
+#include "pool/wire/versions.h"
 #include "table/format/placement.h"
 
 namespace nacre::pool {
@@ -38,13 +39,14 @@ namespace nacre::pool {
 /// Where the node's memory outlives its process, what was promised or taken over is in `file`
 /// before it is answered, and before any peer can read it.
 ///
-/// Thread safety: none (the node's I/O thread); `count` from any thread.
+/// Thread safety: none (the node's I/O thread); `count` and `features_on` from any thread.
 class ServerDatabases {
  public:
   /// `abort_jobs` is to end all jobs of a database soon; each has a pin. `file` may be null.
-  ServerDatabases(ServerRegion* region, RegionFile* file,
+  /// `features`: what the node knows.
+  ServerDatabases(ServerRegion* region, RegionFile* file, FeatureSet features,
                   std::function<void(uint64_t database_id)> abort_jobs)
-      : region_(region), file_(file), abort_jobs_(std::move(abort_jobs)) {}
+      : region_(region), file_(file), features_(features), abort_jobs_(std::move(abort_jobs)) {}
 
   /// Takes over what is in the file, as if all owners had gone at once: they were confirmed, at the
   /// latest, when the process before ended. Slabs of databases that are no more become free.
@@ -88,10 +90,12 @@ class ServerDatabases {
   /// `InvalidArgument`.
   Status CheckEpoch(uint64_t database_id, uint64_t epoch) const;
 
-  /// Keeps the report of the database's owner, and fills in what is wanted of it.
+  /// Keeps the report of the database's owner, and fills in what is wanted of it. What the owner
+  /// has heard to be on goes on here, too.
   Status Report(uint64_t client, const control::ReportDatabase& report, uint64_t now_nanos,
                 control::Directions* directions);
   /// Takes `wanted` over if it is later than what there is, and fills in what there is then.
+  /// `NotSupported`: it has features on that this node does not know.
   Status Direct(const control::Directions& wanted, uint64_t now_nanos,
                 control::Directions* directions);
   /// Notes how far a reader of the database's log has come. `NotFound`: there is no such database.
@@ -111,7 +115,12 @@ class ServerDatabases {
   /// strength of what was confirmed before.
   std::vector<uint64_t> OwnerGone(uint64_t client, bool hung_up);
 
+  /// The names of the databases that the client owns.
+  std::vector<std::string> OwnedBy(uint64_t client) const;
+
   uint64_t count() const { return count_.load(std::memory_order_relaxed); }
+  /// Features that are on in the pool, as far as this node has heard.
+  FeatureSet features_on() const { return features_on_.load(std::memory_order_relaxed); }
 
  private:
   struct LogReader {
@@ -154,6 +163,9 @@ class ServerDatabases {
   void Fence(Database* database);
   /// The directions as they are at this moment: the time that orders are given for goes by.
   control::Directions DirectionsAt(uint64_t now_nanos) const;
+  /// Directions with features that had been on before, too; those of before are back if they cannot
+  /// be kept.
+  Status TakeOver(control::Directions directions);
   /// The epoch of the owner that destroyed the database; 0: it is not remembered as destroyed.
   uint64_t DestroyedIn(uint64_t database_id) const;
   void NoteDestroyed(const Database& database);
@@ -162,6 +174,7 @@ class ServerDatabases {
 
   ServerRegion* const region_;
   RegionFile* const file_;
+  const FeatureSet features_;
   const std::function<void(uint64_t)> abort_jobs_;
   Map databases_;
   std::unordered_map<uint64_t, Map::iterator> by_id_;  ///< Each request names one.
@@ -172,6 +185,7 @@ class ServerDatabases {
   control::Directions directions_;
   uint64_t directed_nanos_ = 0;  ///< When they were taken over.
   std::atomic<uint64_t> count_{0};
+  std::atomic<FeatureSet> features_on_{0};  ///< Those of directions_.
 };
 
 }  // namespace nacre::pool

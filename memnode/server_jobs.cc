@@ -6,6 +6,7 @@
 #include "memnode/server.h"
 #include "pool/wire/control.pb.h"
 #include "pool/wire/extent_codec.h"
+#include "util/log.h"
 #include "util/named_point.h"
 #include "util/planted_bug.h"
 
@@ -103,6 +104,9 @@ void Server::AbortJobs(uint64_t database_id) {
 }
 
 void Server::OnIo() {
+  if (const FeatureSet on = features_on(); requests_->CloseThoseWithout(on)) {
+    Log(options_.log, LogLevel::kInfo, "{}: on in this pool: {}", address_, ToString(on));
+  }
   while (true) {
     std::shared_ptr<NodeJob> job;
     {

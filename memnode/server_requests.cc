@@ -7,6 +7,7 @@
 #include "memnode/request_rights.h"
 #include "memnode/server.h"
 #include "pool/wire/control.pb.h"
+#include "pool/wire/database_report.h"
 #include "pool/wire/extent_codec.h"
 #include "pool/wire/manifest_image.h"
 #include "pool/wire/node_stats.h"
@@ -112,10 +113,20 @@ Status Server::ExecuteNow(ServerConnection* connection, control::Reply* reply) {
                                 reply->mutable_directions());
     case control::Request::kListDatabases:
       databases_->List(request.list_databases(), clock_->NowNanos(), reply->mutable_databases());
+      if (!request.list_databases().directions_only()) ListClients(reply->mutable_databases());
       return Status::OK();
     default:
       return Status::NotSupported(
           fmt::format("request of kind {}", static_cast<int>(request.body_case())));
+  }
+}
+
+void Server::ListClients(control::DatabaseList* list) const {
+  std::vector<ConnectedClient> clients;
+  requests_->ListClients(&clients);
+  for (ConnectedClient& client : clients) {
+    client.owned = databases_->OwnedBy(client.client_id);
+    EncodeConnectedClient(client, list->add_clients());
   }
 }
 

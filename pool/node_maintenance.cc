@@ -76,7 +76,10 @@ void MaintenanceWatch::Look() {
     Directions directions;
     const NodeId asked = nodes[next_++ % nodes.size()];
     // One that does not answer is the monitor's business; the next one is asked in a second.
-    if (GetDirections(client_, asked, &directions).ok()) maintenance_.Hear(directions);
+    if (GetDirections(client_, asked, &directions).ok()) {
+      maintenance_.Hear(directions);
+      client_->HearFeatures(directions.features_on);
+    }
   }
   KeepClearOf(maintenance_, client_);
 }

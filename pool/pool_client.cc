@@ -96,6 +96,8 @@ Status PoolClient::Connect(const Uri& pool, const PoolClientOptions& options, rd
   return Status::OK();
 }
 
+FeatureSet PoolClient::features_on() const { return fabric_->features_on(); }
+void PoolClient::HearFeatures(FeatureSet on) { fabric_->HearFeatures(on); }
 int PoolClient::node_count() const { return fabric_->node_count(); }
 const std::atomic<uint64_t>& PoolClient::hang_ups() const { return fabric_->hang_ups; }
 

@@ -10,6 +10,7 @@
 #include "nacre/status.h"
 #include "pool/background.h"
 #include "pool/connect/client_context.h"
+#include "pool/wire/versions.h"
 #include "rdma/transport.h"
 #include "table/format/placement.h"
 #include "util/clock.h"
@@ -93,6 +94,12 @@ class PoolClient {
   /// has one instance id, and a number for each start.
   uint32_t start_id(NodeId node) const;
   Status Ping(NodeId node);
+
+  /// Features that are on in the pool, as far as this client has heard: what is stored may use
+  /// them. They are never turned off.
+  FeatureSet features_on() const;
+  /// The client does without nodes that do not know all that it has heard to be on.
+  void HearFeatures(FeatureSet on);
 
   /// Has this client do without nodes in maintenance where others serve, from a second after each
   /// order on: for clients that own no database, as owners see to it themselves. Idempotent.

@@ -29,6 +29,7 @@ struct PoolOpenOptions {
   /// Domains of embedded nodes; absent: domains of their own.
   std::vector<std::string> node_domains{};
   PoolOptions pool{};
+  ProtocolSupport protocol{};  ///< What the client speaks and knows.
 };
 
 Status OpenPool(const std::string& uri, const PoolOpenOptions& options, Clock* clock,

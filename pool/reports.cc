@@ -78,7 +78,7 @@ Status SetDirections(PoolClient* client, NodeId node, const Directions& wanted,
 }
 
 Status ListDatabases(PoolClient* client, NodeId node, std::vector<KnownDatabase>* databases,
-                     Directions* directions) {
+                     Directions* directions, std::vector<ConnectedClient>* clients) {
   control::Request request;
   control::Reply reply;
   request.mutable_list_databases();
@@ -88,6 +88,11 @@ Status ListDatabases(PoolClient* client, NodeId node, std::vector<KnownDatabase>
     DecodeKnownDatabase(known, &databases->emplace_back());
   }
   DecodeDirections(reply.databases().directions(), directions);
+  if (clients == nullptr) return Status::OK();
+  clients->clear();
+  for (const control::ConnectedClient& each : reply.databases().clients()) {
+    clients->push_back(DecodeConnectedClient(each));
+  }
   return Status::OK();
 }
 

@@ -29,9 +29,10 @@ std::vector<NodeId> LiveNodes(const PoolClient& client);
 Status AcknowledgeLog(PoolClient* client, const std::vector<NodeId>& nodes, uint64_t database_id,
                       uint64_t reader, uint64_t sequence, bool restorable,
                       std::vector<LogReader>* log_readers);
-/// The databases that `node` knows, and what is wanted of them.
+/// The databases that `node` knows, what is wanted of them, and, if `clients` is not null, which
+/// clients are connected to the node; none are told by a node of protocol version 8.
 Status ListDatabases(PoolClient* client, NodeId node, std::vector<KnownDatabase>* databases,
-                     Directions* directions);
+                     Directions* directions, std::vector<ConnectedClient>* clients = nullptr);
 /// What is wanted of all databases, as `node` knows it; one that is late is not waited for
 /// (`TimedOut`).
 Status GetDirections(PoolClient* client, NodeId node, Directions* directions);

@@ -108,9 +108,11 @@ uint64_t ManifestLog::FreeSlots() const {
 
 bool ManifestLog::RenewalIsDue() const {
   const ManifestRoot& root = writer_->root();
-  // A ring that was made for one edit is much to read at the next opening.
-  const bool due =
-      FreeSlots() < root.image_slots / kRoomPart || root.ring_bytes > options_.ring_bytes;
+  // A ring that was made for one edit is much to read at the next opening. Features that were
+  // turned on in the pool are recorded (see ManifestRoot).
+  const bool due = FreeSlots() < root.image_slots / kRoomPart ||
+                   root.ring_bytes > options_.ring_bytes ||
+                   root.features != options_.client->features_on();
   return due && !renewing_ && Usable().ok() && options_.clock->NowNanos() >= next_renewal_nanos_;
 }
 
@@ -313,6 +315,7 @@ ManifestRoot ManifestLog::SizesOf(const Room& room) {
   sizes.identity = {
       .database_id = options_.database_id, .epoch = options_.epoch, .generation = ++generation_};
   sizes.slot_bytes = ManifestSlots::kSlotBytes;
+  sizes.features = options_.client->features_on();
   // What is in use may double before a larger place is due.
   const uint64_t used = slots_->used();
   const uint64_t slots = std::max(2 * used + 2 * used / kRoomPart, used + room.slots);

@@ -331,7 +331,10 @@ Status RecoverManifest(PoolClient* client, const std::string& root_value, uint64
   Status status;
   for (int i = 0; i < kTries; ++i) {
     *recovered = ManifestRecovered();
-    NACRE_RETURN_IF_ERROR(DecodeManifestRoot(root_value, &recovered->root));
+    NACRE_RETURN_IF_ERROR(
+        DecodeManifestRoot(root_value, &recovered->root, client->options().protocol.features));
+    // The nodes may have been started anew since, and not have heard of them yet.
+    client->HearFeatures(recovered->root.features);
     if (recovered->root.identity.database_id != database_id) {
       return Status::Corruption(fmt::format("manifest root: of database {:x}, not {:x}",
                                             recovered->root.identity.database_id, database_id));

@@ -146,6 +146,7 @@ std::string ManifestText(const ManifestRecovered& manifest) {
       root.identity.database_id, root.identity.epoch, root.identity.generation, state.version,
       manifest.image_version, manifest.edits.size(), state.comparator, state.num_levels,
       state.slab_bytes, state.next_table_id, state.last_sequence, state.next_segment);
+  if (root.features != 0) text += fmt::format("features {}\n", pool::ToString(root.features));
   if (state.restoring != 0) {
     text += fmt::format("being restored from checkpoint {:016x}\n", state.restoring);
   }
@@ -176,7 +177,10 @@ std::string ManifestJson(const ManifestRecovered& manifest) {
       state.next_table_id, state.last_sequence, state.next_segment);
   if (state.restoring != 0) json += fmt::format(R"("restoring": "{:016x}", )", state.restoring);
   json += fmt::format(
-      R"("image_slots": {}, "ring_bytes": {}, "copies": [{}], "notes": [{}], "nodes": [{}], )",
+      R"("features": [{}], "image_slots": {}, "ring_bytes": {}, "copies": [{}], "notes": [{}], )"
+      R"("nodes": [{}], )",
+      Join(pool::FeatureNames(root.features), ", ",
+           [](const std::string& name) { return JsonString(name); }),
       root.image_slots, root.ring_bytes,
       Join(root.replicas, ", ",
            [](const ManifestRoot::Replica& replica) {

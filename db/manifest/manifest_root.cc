@@ -20,10 +20,15 @@ namespace {
 //         32    4  slots
 //         36    4  number of replicas n
 //         40    8  bytes of the ring
-//         48  24n  for each replica: fixed64 instance id of its node, offset, length
+//         48    8  format 2: features
+//              24n  for each replica: fixed64 instance id of its node, offset, length
 //               4  CRC32C of everything before
+//
+// Format 2 is that of databases with features (Feature::kRootFeatures): releases that do not know
+// features refuse it.
 constexpr uint32_t kRootMagic = 0x54524d4e;  // "NMRT"
-constexpr uint32_t kRootFormatVersion = 1;
+constexpr uint32_t kRootFormatVersion = 2;
+constexpr uint32_t kFormatWithoutFeatures = 1;
 constexpr size_t kFixedBytes = 48;
 constexpr size_t kReplicaBytes = 24;
 constexpr uint64_t kMaxBytes = uint64_t{1} << 48;  ///< Bounds a node's region.
@@ -37,7 +42,7 @@ Status MalformedRoot(std::string_view what) {
 std::string EncodeManifestRoot(const ManifestRoot& root) {
   std::string out;
   PutFixed32(&out, kRootMagic);
-  PutFixed32(&out, kRootFormatVersion);
+  PutFixed32(&out, root.features == 0 ? kFormatWithoutFeatures : kRootFormatVersion);
   PutFixed64(&out, root.identity.database_id);
   PutFixed64(&out, root.identity.epoch);
   PutFixed32(&out, root.identity.generation);
@@ -45,6 +50,7 @@ std::string EncodeManifestRoot(const ManifestRoot& root) {
   PutFixed32(&out, root.image_slots);
   PutFixed32(&out, static_cast<uint32_t>(root.replicas.size()));
   PutFixed64(&out, root.ring_bytes);
+  if (root.features != 0) PutFixed64(&out, root.features);
   for (const ManifestRoot::Replica& replica : root.replicas) {
     PutFixed64(&out, replica.instance_id);
     PutFixed64(&out, replica.offset);
@@ -54,7 +60,7 @@ std::string EncodeManifestRoot(const ManifestRoot& root) {
   return out;
 }
 
-Status DecodeManifestRoot(const Slice& bytes, ManifestRoot* root) {
+Status DecodeManifestRoot(const Slice& bytes, ManifestRoot* root, pool::FeatureSet known) {
   if (bytes.size() < kFixedBytes + sizeof(uint32_t)) return MalformedRoot("truncated");
   const char* const p = bytes.data();
   if (DecodeFixed32(p) != kRootMagic) return MalformedRoot("wrong magic");
@@ -72,14 +78,26 @@ Status DecodeManifestRoot(const Slice& bytes, ManifestRoot* root) {
   root->image_slots = DecodeFixed32(p + 32);
   const uint64_t replicas = DecodeFixed32(p + 36);
   root->ring_bytes = DecodeFixed64(p + 40);
-  if (format != kRootFormatVersion || root->slot_bytes != ManifestSlots::kSlotBytes ||
+  size_t fixed = kFixedBytes;
+  root->features = 0;
+  if (format == kRootFormatVersion) {
+    fixed += sizeof(uint64_t);
+    if (body < fixed) return MalformedRoot("truncated");
+    root->features = DecodeFixed64(p + kFixedBytes);
+    if (root->features == 0) return MalformedRoot("no features");
+    if (const pool::FeatureSet unknown = root->features & ~known; unknown != 0) {
+      return Status::NotSupported("manifest root: the database may use " + pool::ToString(unknown) +
+                                  ", which this release does not know");
+    }
+  }
+  if (format < kFormatWithoutFeatures || root->slot_bytes != ManifestSlots::kSlotBytes ||
       root->image_slots == 0 || root->ring_bytes % ManifestRing::kAlignment != 0 ||
       root->ring_bytes < ManifestRing::kHeaderBytes || root->ring_bytes > kMaxBytes ||
-      replicas == 0 || body != kFixedBytes + replicas * kReplicaBytes) {
+      replicas == 0 || body != fixed + replicas * kReplicaBytes) {
     return MalformedRoot("malformed");
   }
   root->replicas.resize(replicas);
-  const char* at = p + kFixedBytes;
+  const char* at = p + fixed;
   for (ManifestRoot::Replica& replica : root->replicas) {
     replica = {.instance_id = DecodeFixed64(at),
                .offset = DecodeFixed64(at + 8),

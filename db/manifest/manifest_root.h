@@ -7,6 +7,7 @@
 #include "nacre/slice.h"
 #include "nacre/status.h"
 #include "pool/wire/manifest_image.h"
+#include "pool/wire/versions.h"
 
 namespace nacre {
 
@@ -27,6 +28,8 @@ struct ManifestRoot {
   uint32_t slot_bytes = 0;
   uint32_t image_slots = 0;
   uint64_t ring_bytes = 0;
+  /// What the database may use: features that were on in the pool when the manifest was made.
+  pool::FeatureSet features = 0;
   std::vector<Replica> replicas;
 
   uint64_t slots_offset() const { return pool::ImageHeader::kBytes; }
@@ -38,7 +41,9 @@ struct ManifestRoot {
 };
 
 std::string EncodeManifestRoot(const ManifestRoot& root);
-/// `Corruption` saying what is wrong, `NotSupported` for a newer format. Safe on any bytes.
-Status DecodeManifestRoot(const Slice& bytes, ManifestRoot* root);
+/// `Corruption` saying what is wrong, `NotSupported` for a newer format, or one that names features
+/// beyond `known`. Safe on any bytes.
+Status DecodeManifestRoot(const Slice& bytes, ManifestRoot* root,
+                          pool::FeatureSet known = pool::kKnownFeatures);
 
 }  // namespace nacre

@@ -25,7 +25,8 @@ bool NodeReporter::draining(NodeId node) const {
 }
 
 void NodeReporter::ReportOnce() {
-  const pool::DatabaseReport report = calls_.make_report();
+  pool::DatabaseReport report = calls_.make_report();
+  report.features_on = client_->features_on();
   pool::Directions latest = directions();
   const uint64_t known = latest.version;
   std::vector<pool::LogReader> readers;
@@ -37,6 +38,7 @@ void NodeReporter::ReportOnce() {
     // A node of an earlier version does not understand, one that died is the monitor's business.
     if (!pool::ReportDatabase(client_, node, report, &told, &readers).ok()) continue;
     maintenance_.Hear(told);
+    client_->HearFeatures(told.features_on);
     if (told.version > latest.version) latest = std::move(told);
   }
   has_asked_.store(true, std::memory_order_release);

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "pool/wire/versions.h"
 #include "rdma/transport.h"
 #include "table/format/placement.h"
 #include "util/clock.h"
@@ -52,6 +53,7 @@ struct PoolClientOptions {
   /// By node: the instance that must answer there; 0 or absent: any; kLostInstance: the node is
   /// lost, and not looked for. A node that was started anew counts as lost.
   std::vector<uint64_t> instance_ids;
+  ProtocolSupport protocol{};  ///< What the client speaks and knows.
 };
 
 /// What all parts of one PoolClient share. Constant once the client is connected.

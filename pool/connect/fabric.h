@@ -11,6 +11,7 @@
 #include "pool/connect/node_link.h"
 #include "pool/connect/node_monitor.h"
 #include "pool/connect/pool_pace.h"
+#include "pool/wire/versions.h"
 #include "table/format/placement.h"
 
 namespace nacre::pool {
@@ -35,6 +36,14 @@ struct Fabric {
 
   ~Fabric() { monitor.reset(); }
 
+  /// Features that are on in the pool, as far as this client knows them and has heard. They are
+  /// never turned off, and every node that this client uses knows them: the monitor cuts off
+  /// others.
+  FeatureSet features_on() const { return features_on_.load(std::memory_order_acquire); }
+  void HearFeatures(FeatureSet on);
+  /// `Unavailable`, naming the node and the features, if `link` does not know all that are on.
+  Status CheckFeatures(const NodeLink& link) const;
+
   size_t slots() const { return links.size(); }
   int node_count() const { return taken.load(std::memory_order_acquire); }
   /// Null for a node that the pool has not got.
@@ -45,6 +54,10 @@ struct Fabric {
   std::vector<NodeId> LiveNodes() const;
   /// `InvalidArgument` unless [offset, offset + length) lies in the region of a connected `link`.
   static Status CheckRange(const NodeLink* link, uint64_t offset, uint64_t length);
+
+ private:
+  /// Release: pairs with features_on(). What a thread has heard before it raised them is seen.
+  std::atomic<FeatureSet> features_on_{0};
 };
 
 }  // namespace nacre::pool

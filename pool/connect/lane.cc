@@ -85,6 +85,18 @@ Status Lane::Connect(NodeLink* link, Peer* peer, Late late, bool* left) {
   return late == Late::kGivenUp ? Status::TimedOut(message) : Status::Unavailable(message);
 }
 
+void Lane::Renew(NodeLink* link) {
+  Peer& peer = PeerOf(*link);
+  if (peer.queue_pair == nullptr || !peer.queue_pair->broken()) return;
+  if (link->state() == NodeLink::State::kUp) peer.queue_pair.reset();
+}
+
+void Lane::RenewAll() {
+  for (size_t node = 0; node < peers_.size(); ++node) {
+    if (peers_[node].queue_pair != nullptr) Renew(fabric_->link(static_cast<NodeId>(node)));
+  }
+}
+
 void Lane::AbandonWrites(NodeLink* link, const Status& why) {
   const Peer& peer = PeerOf(*link);
   if (peer.queue_pair != nullptr && !NACRE_PLANTED_BUG("write.forgotten-when-it-is-given-up")) {

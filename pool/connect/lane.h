@@ -37,6 +37,11 @@ class Lane {
     return node < peers_.size() ? peers_[node].queue_pair.get() : nullptr;
   }
 
+  /// Forgets a queue pair that has broken while nothing was outstanding on it, as it has when the
+  /// node was restarted: if the node is up, the next Get connects at once, and suspects nothing.
+  void Renew(NodeLink* link);
+  /// The same for all queue pairs of the lane.
+  void RenewAll();
   /// Gives the queue pair up, with all that is outstanding on it: from here on the transport
   /// does not touch the buffers any more. Completions of it may still be in the queue; a caller
   /// tells them by their ids. `why` is what happened to it.

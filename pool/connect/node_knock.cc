@@ -32,9 +32,9 @@ Status NodeKnock::Ask(Deadline deadline) {
   std::unique_ptr<rdma::QueuePair> lifeline;
   std::unique_ptr<RequestChannel> channel;
   NACRE_RETURN_IF_ERROR(context_.device->CreateCompletionQueue(/*capacity=*/8, &queue));
-  NACRE_RETURN_IF_ERROR(link_.Connect(context_.device, ConnectionKind::kLifeline,
-                                      rdma::QueueDepths{.send = 2, .receive = 2}, queue.get(),
-                                      deadline, &lifeline));
+  NACRE_RETURN_IF_ERROR(link_.ConnectLifeline(context_.device,
+                                              rdma::QueueDepths{.send = 2, .receive = 2},
+                                              queue.get(), deadline, &lifeline));
   NACRE_RETURN_IF_ERROR(RequestChannel::Open(&context_, &link_, deadline, &channel));
   control::Request request;
   control::Reply reply;

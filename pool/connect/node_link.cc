@@ -13,6 +13,9 @@ namespace {
 constexpr uint64_t kMinPieceBytes = 4096;
 constexpr uint64_t kMaxRegionBytes = uint64_t{1} << 48;
 constexpr uint64_t kMaxSlabs = uint64_t{1} << 22;
+/// What a node of that time wants to hear.
+constexpr ProtocolRange kEarlyRange = {.oldest = kVersionBeforeRanges,
+                                       .newest = kVersionBeforeRanges};
 
 }  // namespace
 
@@ -215,29 +218,63 @@ Status NodeLink::Connect(rdma::Device* device, ConnectionKind kind, rdma::QueueD
                          std::unique_ptr<rdma::QueuePair>* queue_pair, uint32_t connection) const {
   Hello hello;
   hello.kind = kind;
-  depths.control = kind != ConnectionKind::kData;
-  hello.client_id = context_->client_id;
-  hello.slab_bytes = context_->options.slab_bytes;
   hello.connection = connection;
-  hello.instance_id = instance_id();
+  // What the lifeline has found out spares the others a refusal.
+  hello.range = protocol() == kVersionBeforeRanges ? kEarlyRange : context_->options.protocol.range;
   // Requests say themselves what they mean.
   if (const Place* const known = place(); known != nullptr && kind == ConnectionKind::kData) {
     hello.start_id = known->start_id;
   }
-  std::string reply;
+  Welcome welcome;
+  return Greet(device, hello, depths, queue, deadline, queue_pair, &welcome);
+}
+
+Status NodeLink::ConnectLifeline(rdma::Device* device, rdma::QueueDepths depths,
+                                 rdma::CompletionQueue* queue, Deadline deadline,
+                                 std::unique_ptr<rdma::QueuePair>* queue_pair,
+                                 FeatureSet* features_on) {
+  Hello hello;
+  hello.kind = ConnectionKind::kLifeline;
+  // The node may have been upgraded since it was last reached.
+  hello.range = context_->options.protocol.range;
+  hello.features = context_->options.protocol.features;
+  Welcome welcome;
+  NACRE_RETURN_IF_ERROR(Greet(device, hello, depths, queue, deadline, queue_pair, &welcome));
+  protocol_.store(welcome.version, std::memory_order_relaxed);
+  features_.store(welcome.features, std::memory_order_relaxed);
+  if (features_on != nullptr) *features_on = welcome.features_on;
+  return Status::OK();
+}
+
+Status NodeLink::Greet(rdma::Device* device, Hello hello, rdma::QueueDepths depths,
+                       rdma::CompletionQueue* queue, Deadline deadline,
+                       std::unique_ptr<rdma::QueuePair>* queue_pair, Welcome* welcome) const {
+  depths.control = hello.kind != ConnectionKind::kData;
+  hello.client_id = context_->client_id;
+  hello.slab_bytes = context_->options.slab_bytes;
+  hello.instance_id = instance_id();
   const Deadline attempt = Deadline::After(
       context_->clock, std::min<std::chrono::nanoseconds>(kConnectTimeout, deadline.Remaining()));
-  if (Status s = device->Connect(address_, hello.Encode(), depths, queue, queue, attempt, &reply,
-                                 queue_pair);
-      !s.ok()) {
-    return StatusOfRefusal(address_, s);
+  Status s = GreetOnce(device, hello, depths, queue, attempt, queue_pair, welcome);
+  if (IsFromBeforeRanges(s) && hello.range != kEarlyRange &&
+      hello.range.Contains(kVersionBeforeRanges)) {
+    hello.range = kEarlyRange;
+    s = GreetOnce(device, hello, depths, queue, attempt, queue_pair, welcome);
   }
-  Welcome welcome;
-  if (!Welcome::Decode(reply, &welcome)) {
-    queue_pair->reset();
-    return Status::Unavailable(address_ + ": is no nacre-memnode, or of another version");
+  return s.ok() ? s : StatusOfRefusal(address_, s);
+}
+
+Status NodeLink::GreetOnce(rdma::Device* device, const Hello& hello, rdma::QueueDepths depths,
+                           rdma::CompletionQueue* queue, Deadline deadline,
+                           std::unique_ptr<rdma::QueuePair>* queue_pair, Welcome* welcome) const {
+  std::string reply;
+  NACRE_RETURN_IF_ERROR(device->Connect(address_, hello.Encode(), depths, queue, queue, deadline,
+                                        &reply, queue_pair));
+  if (Welcome::Decode(reply, welcome) && hello.range.Contains(welcome->version)) {
+    return Status::OK();
   }
-  return Status::OK();
+  queue_pair->reset();
+  return Status::Unavailable(address_ + ": is no nacre-memnode, or of another version");
 }
 
 std::unique_ptr<RequestChannel> NodeLink::TakeIdleChannel() {

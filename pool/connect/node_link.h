@@ -14,6 +14,7 @@
 #include "pool/connect/request_channel.h"
 #include "pool/wire/messages.h"
 #include "pool/wire/protocol.h"
+#include "pool/wire/versions.h"
 #include "rdma/transport.h"
 #include "table/format/placement.h"
 #include "util/clock.h"
@@ -75,6 +76,10 @@ class NodeLink {
   uint64_t region_bytes() const { return region_bytes_.load(std::memory_order_relaxed); }
   uint64_t slab_bytes() const { return slab_bytes_; }
   bool single_piece() const { return place()->pieces.size() == 1; }
+  /// What the node speaks with this client, and which features it knows; 0 as long as it was never
+  /// connected. Set by each lifeline.
+  uint16_t protocol() const { return protocol_.load(std::memory_order_relaxed); }
+  FeatureSet features() const { return features_.load(std::memory_order_relaxed); }
   /// The node's failure domain; empty: one of its own, or not known yet.
   std::string domain() const EXCLUDES(mutex_);
 
@@ -119,6 +124,12 @@ class NodeLink {
   Status Connect(rdma::Device* device, ConnectionKind kind, rdma::QueueDepths depths,
                  rdma::CompletionQueue* queue, Deadline deadline,
                  std::unique_ptr<rdma::QueuePair>* queue_pair, uint32_t connection = 0) const;
+  /// The same for the client's lifeline. `*features_on`, if not null: features that are on in the
+  /// pool, as far as the node has heard.
+  Status ConnectLifeline(rdma::Device* device, rdma::QueueDepths depths,
+                         rdma::CompletionQueue* queue, Deadline deadline,
+                         std::unique_ptr<rdma::QueuePair>* queue_pair,
+                         FeatureSet* features_on = nullptr);
 
   /// An idle request channel, or null. Give it back after use unless it broke.
   std::unique_ptr<RequestChannel> TakeIdleChannel() EXCLUDES(mutex_);
@@ -146,6 +157,13 @@ class NodeLink {
 
   /// Acquire: pairs with SetDescription, which has forgotten the keys of the place before.
   const Place* place() const { return place_.load(std::memory_order_acquire); }
+  /// Fills in what all connections say, and has the node answer with a welcome.
+  Status Greet(rdma::Device* device, Hello hello, rdma::QueueDepths depths,
+               rdma::CompletionQueue* queue, Deadline deadline,
+               std::unique_ptr<rdma::QueuePair>* queue_pair, Welcome* welcome) const;
+  Status GreetOnce(rdma::Device* device, const Hello& hello, rdma::QueueDepths depths,
+                   rdma::CompletionQueue* queue, Deadline deadline,
+                   std::unique_ptr<rdma::QueuePair>* queue_pair, Welcome* welcome) const;
   void Leave(State to, const Status& why) EXCLUDES(mutex_);
   /// slab_count_ if no slab starts there.
   uint64_t SlabAt(uint64_t offset) const;
@@ -157,6 +175,8 @@ class NodeLink {
   std::atomic<bool> cut_off_{false};
   NodePace pace_;
 
+  std::atomic<uint16_t> protocol_{0};
+  std::atomic<FeatureSet> features_{0};
   std::atomic<uint64_t> instance_id_{0};
   std::atomic<uint64_t> region_bytes_{0};
   uint64_t slab_bytes_ = 0;

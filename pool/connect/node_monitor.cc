@@ -77,6 +77,17 @@ NodeMonitor::~NodeMonitor() {
   for (Lifeline& lifeline : lifelines_) lifeline.queue_pair.reset();
 }
 
+void NodeMonitor::CutOffThoseWithout() {
+  const FeatureSet on = fabric_->features_on();
+  if (on == checked_features_) return;
+  checked_features_ = on;
+  for (int i = 0; i < fabric_->node_count(); ++i) {
+    Lifeline* const lifeline = &lifelines_[static_cast<size_t>(i)];
+    if (lifeline->queue_pair == nullptr) continue;
+    if (const Status s = fabric_->CheckFeatures(*lifeline->link); !s.ok()) CutOff(lifeline, s);
+  }
+}
+
 Status NodeMonitor::ConnectAll() {
   const nanoseconds most = context_->options.operation_timeout;
   std::vector<Lifeline*> slow;
@@ -99,6 +110,7 @@ Status NodeMonitor::ConnectAll() {
     }
   }
   NACRE_RETURN_IF_ERROR(ConnectSlow(&slow, &result));
+  CutOffThoseWithout();
   return result.connected ? Status::OK() : result.failure;
 }
 
@@ -196,6 +208,7 @@ void NodeMonitor::Suspect(NodeLink* link, const Status& why) {
 void NodeMonitor::Loop() {
   while (!stopping_.load(std::memory_order_acquire)) {
     TakeCompletions();
+    CutOffThoseWithout();
     uint64_t next = context_->clock->NowNanos() + Nanos(kIdle);
     for (int i = 0; i < fabric_->node_count(); ++i) {
       next = std::min(next, Step(&lifelines_[static_cast<size_t>(i)]));
@@ -275,13 +288,13 @@ void NodeMonitor::BackOff(Attempts* attempts, const Status& why) {
 
 // ---- Nodes of the pool --------------------------------------------------------------------------
 
-void NodeMonitor::CutOff(Lifeline* lifeline) {
+void NodeMonitor::CutOff(Lifeline* lifeline, const Status& why) {
   NodeLink* link = lifeline->link;
   lifeline->suspected = false;
   lifeline->attempts.patience = kReturnPatience;
   lifeline->attempts.back_off = kFirstBackOff;
   lifeline->attempts.act_at_nanos = context_->clock->NowNanos() + Nanos(kFirstBackOff);
-  link->SetCutOff(Status::Unavailable(link->address() + ": connection lost"));
+  link->SetCutOff(why);
   HangUp(lifeline);
   fabric_->membership_changes.fetch_add(1, std::memory_order_acq_rel);
 }
@@ -290,7 +303,7 @@ uint64_t NodeMonitor::Step(Lifeline* lifeline) {
   NodeLink* link = lifeline->link;
   if (link->is_self()) return UINT64_MAX;
   if (lifeline->queue_pair != nullptr && (lifeline->failed || lifeline->queue_pair->broken())) {
-    CutOff(lifeline);
+    CutOff(lifeline, Status::Unavailable(link->address() + ": connection lost"));
   }
   switch (link->state()) {
     case NodeLink::State::kLost: {
@@ -536,9 +549,12 @@ Status NodeMonitor::TryConnect(Lifeline* lifeline, Deadline deadline) {
 Status NodeMonitor::Introduce(Lifeline* lifeline, Deadline deadline,
                               std::unique_ptr<RequestChannel>* channel) {
   NodeLink* link = lifeline->link;
-  NACRE_RETURN_IF_ERROR(link->Connect(context_->device, ConnectionKind::kLifeline,
-                                      rdma::QueueDepths{.send = 2, .receive = 2}, queue_.get(),
-                                      deadline, &lifeline->queue_pair));
+  FeatureSet features_on = 0;
+  NACRE_RETURN_IF_ERROR(
+      link->ConnectLifeline(context_->device, rdma::QueueDepths{.send = 2, .receive = 2},
+                            queue_.get(), deadline, &lifeline->queue_pair, &features_on));
+  fabric_->HearFeatures(features_on);
+  NACRE_RETURN_IF_ERROR(fabric_->CheckFeatures(*link));
   NACRE_RETURN_IF_ERROR(lifeline->queue_pair->PostRecv(
       lifeline->number << kNodeBits | link->id(),
       {.data = region_->data(), .size = kReceiveBytes, .region = region_.get()}));

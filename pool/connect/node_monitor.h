@@ -127,7 +127,9 @@ class NodeMonitor {
   uint64_t StepSuspected(Lifeline* lifeline);
   /// The same for one that has no lifeline and should.
   uint64_t StepUnreached(Lifeline* lifeline);
-  void CutOff(Lifeline* lifeline);
+  void CutOff(Lifeline* lifeline, const Status& why);
+  /// Those nodes that do not know all features that are on by now.
+  void CutOffThoseWithout();
   /// Whether the node at `address` has answered since this was called first; has it asked if that
   /// is due. `*why`: of kNo.
   Answer Knock(Attempts* attempts, const std::string& address, uint64_t instance_id, Status* why);
@@ -159,7 +161,8 @@ class NodeMonitor {
   /// Used by the thread once it runs. Indexed by slot: those that were taken and perhaps one more.
   std::deque<Lifeline> lifelines_;
   std::vector<Candidate> candidates_;
-  size_t knocks_ = 0;  ///< Under way.
+  size_t knocks_ = 0;                ///< Under way.
+  FeatureSet checked_features_ = 0;  ///< All nodes that are up know them.
   std::atomic<int> databases_{0};
   std::atomic<bool> stopping_{false};
 

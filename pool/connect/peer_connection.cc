@@ -65,9 +65,8 @@ Status PeerConnection::Begin(Deadline deadline) {
   NACRE_RETURN_IF_ERROR(device->CreateCompletionQueue(/*capacity=*/8, &queue_));
   NACRE_RETURN_IF_ERROR(
       device->AllocateRegion(kPeerReceiveBytes, rdma::Access::kLocalOnly, &region_));
-  NACRE_RETURN_IF_ERROR(link_.Connect(device, ConnectionKind::kLifeline,
-                                      rdma::QueueDepths{.send = 2, .receive = 2}, queue_.get(),
-                                      deadline, &lifeline_));
+  NACRE_RETURN_IF_ERROR(link_.ConnectLifeline(device, rdma::QueueDepths{.send = 2, .receive = 2},
+                                              queue_.get(), deadline, &lifeline_));
   NACRE_RETURN_IF_ERROR(lifeline_->PostRecv(
       /*id=*/1, {.data = region_->data(), .size = kPeerReceiveBytes, .region = region_.get()}));
   thread_ = Thread("nacre-peer", [this] { Watch(); });

@@ -20,8 +20,13 @@ Status PointLane::Connect(NodeId node, bool patient) {
   if (target.queue_pair != nullptr) [[likely]] {
     if (!target.queue_pair->broken()) [[likely]]
       return Status::OK();
-    // It will never say how its reads ended.
-    GiveUp(node, StatusOfCompletion(link->address(), rdma::CompletionCode::kPeerGone));
+    if (HasEnded(node, target.posted)) {
+      target = {.posted = target.posted, .ended = target.ended};
+      lane_->Renew(link);
+    } else {
+      // It will never say how its reads ended.
+      GiveUp(node, StatusOfCompletion(link->address(), rdma::CompletionCode::kPeerGone));
+    }
   }
   rdma::QueuePair* queue_pair = nullptr;
   const auto late = patient ? Lane::Late::kAwaited : Lane::Late::kGivenUp;

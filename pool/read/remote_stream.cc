@@ -110,6 +110,10 @@ Status RemoteStream::StartPart(const StreamPart& part, const std::shared_ptr<Str
   NACRE_RETURN_IF_ERROR(fabric_->FindLink(part.node, &link));
   rdma::QueuePair* queue_pair = nullptr;
   const auto late = read->patient_ ? Lane::Late::kAwaited : Lane::Late::kGivenUp;
+  if (const rdma::QueuePair* before = lane_->GetConnected(part.node);
+      before != nullptr && before->broken() && IsIdle(*link)) {
+    lane_->Renew(link);
+  }
   if (Status s = lane_->Get(link, &queue_pair, late); !s.ok()) {
     // Completions of a queue pair that Get found broken may never be polled.
     Abandon(link, s);
@@ -127,6 +131,11 @@ Status RemoteStream::StartPart(const StreamPart& part, const std::shared_ptr<Str
     done += piece.length;
   }
   return Status::OK();
+}
+
+bool RemoteStream::IsIdle(const NodeLink& link) const {
+  return std::none_of(slots_.begin(), slots_.end(),
+                      [&](const Slot& slot) { return slot.read != nullptr && slot.link == &link; });
 }
 
 Status RemoteStream::TakeSlot(size_t* index) {

@@ -73,6 +73,8 @@ class RemoteStream {
   /// One request, within a registration.
   Status Post(NodeLink* link, const StreamPart& part, const std::shared_ptr<StreamRead>& read)
       REQUIRES(mutex_);
+  /// Whether no read is outstanding on the node's connection.
+  bool IsIdle(const NodeLink& link) const REQUIRES(mutex_);
   Status TakeSlot(size_t* index) REQUIRES(mutex_);
   /// Has this thread start what the carrier has taken and not begun.
   void TakeBack(const StreamRead& read) EXCLUDES(mutex_);

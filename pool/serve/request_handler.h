@@ -22,6 +22,9 @@ class RequestHandler {
   /// RefusalReason (pool/wire/protocol.h) checks the protocol's version. Acceptor thread.
   virtual std::string Refusal(const Hello& hello) = 0;
 
+  /// Features that are on, which every client has to know (RequestServer::CloseThoseWithout).
+  virtual FeatureSet features_on() const { return 0; }
+
   /// Executes `connection->request`, having seen to it that `connection->rights` allow that. It is
   /// answered once, by RequestServer::Answer, here or in a
   /// later OnIo. A connection brings no further request until then. Answering, and whatever closes

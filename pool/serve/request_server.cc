@@ -183,11 +183,20 @@ void RequestServer::Admit(std::unique_ptr<rdma::IncomingConnection> incoming, co
     incoming->Reject("too many connections");
     return;
   }
+  if (hello.kind == ConnectionKind::kLifeline) {
+    const std::string reason = MissingFeaturesReason(hello.features, handler_->features_on());
+    if (!reason.empty()) {
+      Log(options_.log, LogLevel::kWarn, "{}: refused a client: {}", address_, reason);
+      incoming->Reject(reason);
+      return;
+    }
+  }
   auto connection = std::make_unique<ServerConnection>();
   connection->id = ++last_connection_;
   connection->kind = hello.kind;
   connection->client_id = hello.client_id;
   connection->number = hello.connection;
+  connection->protocol = {.range = hello.range, .features = hello.features};
   connection->credential = incoming->credential();
   if (connection->credential->revoked()) {
     incoming->Reject("the secret was revoked");
@@ -200,14 +209,7 @@ void RequestServer::Admit(std::unique_ptr<rdma::IncomingConnection> incoming, co
     incoming->Reject("its secret has no rights");
     return;
   }
-  Welcome welcome;
-  welcome.instance_id = options_.instance_id;
-  Status s = Prepare(connection.get());
-  if (s.ok()) {
-    s = incoming->Accept(queue_.get(), queue_.get(), welcome.Encode(), &connection->queue_pair);
-  } else {
-    incoming->Reject("out of memory");
-  }
+  Status s = TakeIn(incoming.get(), hello, connection.get());
   if (s.ok()) s = PostReceive(connection.get());
   if (!s.ok()) {
     Log(options_.log, LogLevel::kWarn, "{}: a connection failed: {}", address_, s.ToString());
@@ -216,6 +218,19 @@ void RequestServer::Admit(std::unique_ptr<rdma::IncomingConnection> incoming, co
   if (hello.kind == ConnectionKind::kLifeline) lifelines_[hello.client_id] = connection->id;
   connections_.emplace(connection->id, std::move(connection));
   counters_.connections.store(connections_.size(), std::memory_order_relaxed);
+}
+
+Status RequestServer::TakeIn(rdma::IncomingConnection* incoming, const Hello& hello,
+                             ServerConnection* connection) {
+  if (Status s = Prepare(connection); !s.ok()) {
+    incoming->Reject("out of memory");
+    return s;
+  }
+  const Welcome welcome{.version = CommonVersion(hello.range, options_.protocol.range),
+                        .instance_id = options_.instance_id,
+                        .features = options_.protocol.features,
+                        .features_on = handler_->features_on()};
+  return incoming->Accept(queue_.get(), queue_.get(), welcome.Encode(), &connection->queue_pair);
 }
 
 Status RequestServer::Prepare(ServerConnection* connection) {
@@ -289,6 +304,26 @@ void RequestServer::CloseDataConnections(uint64_t client_id, const std::set<uint
     }
   }
   for (const uint64_t id : ended) CloseConnection(id);
+}
+
+void RequestServer::ListClients(std::vector<ConnectedClient>* clients) const {
+  for (const auto& [client_id, connection_id] : lifelines_) {
+    clients->push_back({.client_id = client_id,
+                        .protocol = connections_.at(connection_id)->protocol,
+                        .owned = {}});
+  }
+}
+
+bool RequestServer::CloseThoseWithout(FeatureSet features_on) {
+  if (features_on == known_to_all_) return false;
+  known_to_all_ = features_on;
+  std::vector<uint64_t> ended;
+  for (const auto& [client_id, connection_id] : lifelines_) {
+    const FeatureSet known = connections_.at(connection_id)->protocol.features;
+    if ((features_on & ~known) != 0) ended.push_back(connection_id);
+  }
+  for (const uint64_t id : ended) CloseConnection(id);
+  return true;
 }
 
 void RequestServer::LookAt(uint64_t client_id) {

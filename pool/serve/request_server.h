@@ -9,11 +9,13 @@
 #include <string>
 #include <unordered_map>
 #include <utility>
+#include <vector>
 
 #include "nacre/logger.h"
 #include "nacre/status.h"
 #include "pool/serve/request_handler.h"
 #include "pool/serve/server_connection.h"
+#include "pool/wire/database_report.h"
 #include "pool/wire/messages.h"
 #include "pool/wire/protocol.h"
 #include "rdma/transport.h"
@@ -28,6 +30,7 @@ struct RequestServerOptions {
   /// What the server is: for messages, and for the I/O thread's name behind "nacre-".
   std::string kind = "node";
   uint64_t instance_id = 0;       ///< For the Welcome.
+  ProtocolSupport protocol{};     ///< What the server speaks and knows.
   std::shared_ptr<Logger> log{};  ///< May be null.
 };
 
@@ -93,6 +96,11 @@ class RequestServer {
   void CloseConnection(uint64_t connection_id);
   /// Ends those of the client for data that have these numbers (Hello::connection).
   void CloseDataConnections(uint64_t client_id, const std::set<uint32_t>& numbers);
+  /// Appends the clients that are connected, without what they own.
+  void ListClients(std::vector<ConnectedClient>* clients) const;
+  /// Ends the lifelines of clients that do not know all of the features, which are on by now. When
+  /// they come again, they are refused by name. False: nothing is new since the last call.
+  bool CloseThoseWithout(FeatureSet features_on);
   /// Must precede telling another client that this one lives: it may have ended unnoticed. Then
   /// its lifeline is closed.
   void LookAt(uint64_t client_id);
@@ -113,6 +121,9 @@ class RequestServer {
   void Loop();
   void TakeIncoming() EXCLUDES(mutex_);
   void Admit(std::unique_ptr<rdma::IncomingConnection> incoming, const Hello& hello);
+  /// Takes the client in, or rejects it.
+  Status TakeIn(rdma::IncomingConnection* incoming, const Hello& hello,
+                ServerConnection* connection);
   Status Prepare(ServerConnection* connection);
   void TakeCompletion(const rdma::Completion& completion);
   /// Closes connections that are broken, and those whose secret was revoked.
@@ -149,6 +160,7 @@ class RequestServer {
   std::unordered_map<uint64_t, std::unique_ptr<ServerConnection>> connections_;
   std::map<uint64_t, uint64_t> lifelines_;  ///< Client to connection.
   uint64_t last_connection_ = 0;
+  FeatureSet known_to_all_ = 0;  ///< To all clients that have a lifeline.
 
   std::unique_ptr<rdma::Listener> listener_;
   Thread acceptor_;

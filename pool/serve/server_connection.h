@@ -28,7 +28,8 @@ struct ServerConnection {
   uint64_t id = 0;
   ConnectionKind kind = ConnectionKind::kData;
   uint64_t client_id = 0;
-  uint32_t number = 0;  ///< For kData, the client's number for it.
+  uint32_t number = 0;       ///< For kData, the client's number for it.
+  ProtocolSupport protocol;  ///< What the client speaks; for kLifeline, also what it knows.
   /// What the client has proven to know, with which this connection ends, and what that allows.
   std::shared_ptr<const rdma::Credential> credential;
   Rights rights;

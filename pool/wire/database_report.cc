@@ -38,6 +38,7 @@ void EncodeReport(const DatabaseReport& report, control::ReportDatabase* message
     leaving->set_instance_id(node.instance_id);
     leaving->set_state(static_cast<uint32_t>(node.state));
   }
+  message->set_features_on(report.features_on);
 }
 
 void DecodeReport(const control::ReportDatabase& message, DatabaseReport* report) {
@@ -59,6 +60,7 @@ void DecodeReport(const control::ReportDatabase& message, DatabaseReport* report
     report->leaving.push_back({.instance_id = node.instance_id(),
                                .state = static_cast<LeavingNode::State>(node.state())});
   }
+  report->features_on = message.features_on();
 }
 
 void EncodeDirections(const Directions& directions, control::Directions* message) {
@@ -77,6 +79,7 @@ void EncodeDirections(const Directions& directions, control::Directions* message
     maintenance->set_address(each.address);
     maintenance->set_left_nanos(each.left_nanos);
   }
+  message->set_features_on(directions.features_on);
 }
 
 void DecodeDirections(const control::Directions& message, Directions* directions) {
@@ -93,6 +96,7 @@ void DecodeDirections(const control::Directions& message, Directions* directions
                                        .address = each.address(),
                                        .left_nanos = each.left_nanos()});
   }
+  directions->features_on = message.features_on();
 }
 
 LogReader DecodeLogReader(const control::LogReader& message) {
@@ -114,6 +118,21 @@ void DecodeKnownDatabase(const control::KnownDatabase& message, KnownDatabase* d
   for (const control::LogReader& reader : message.log_readers()) {
     database->log_readers.push_back(DecodeLogReader(reader));
   }
+}
+
+void EncodeConnectedClient(const ConnectedClient& client, control::ConnectedClient* message) {
+  message->set_client_id(client.client_id);
+  message->set_protocol_oldest(client.protocol.range.oldest);
+  message->set_protocol_newest(client.protocol.range.newest);
+  message->set_features(client.protocol.features);
+  for (const std::string& name : client.owned) message->add_owned(name);
+}
+
+ConnectedClient DecodeConnectedClient(const control::ConnectedClient& message) {
+  return {.client_id = message.client_id(),
+          .protocol = {.range = DecodeRange(message.protocol_oldest(), message.protocol_newest()),
+                       .features = message.features()},
+          .owned = {message.owned().begin(), message.owned().end()}};
 }
 
 }  // namespace nacre::pool

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "pool/wire/messages.h"
+#include "pool/wire/versions.h"
 #include "table/format/placement.h"
 
 namespace nacre::pool {
@@ -48,6 +49,7 @@ struct DatabaseReport {
   std::string notice{};  ///< What an operator has to know; empty: nothing.
   /// Nodes in maintenance that the owner has heard of.
   std::vector<LeavingNode> leaving{};
+  FeatureSet features_on = 0;  ///< What the owner has heard to be on in the pool.
 };
 
 /// A node that an operator is about to stop for a while. Its data stays there, and is not repaired
@@ -74,6 +76,9 @@ struct Directions {
   uint64_t repair_bytes_per_second = 0;        ///< Replaces the databases' own limit; 0: does not.
   std::vector<std::string> added_addresses{};  ///< Nodes beyond those of the databases' URIs.
   std::vector<Maintenance> maintenance{};      ///< Nodes that may be away for a while.
+  /// Features that are on in the pool. They are never turned off: a node adds those that it has
+  /// heard of before.
+  FeatureSet features_on = 0;
   bool operator==(const Directions&) const = default;
 };
 
@@ -100,11 +105,20 @@ struct KnownDatabase {
   std::vector<LogReader> log_readers;
 };
 
+/// A client that is connected to a node.
+struct ConnectedClient {
+  uint64_t client_id = 0;
+  ProtocolSupport protocol;
+  std::vector<std::string> owned;  ///< Names of the databases that it owns.
+};
+
 void EncodeReport(const DatabaseReport& report, control::ReportDatabase* message);
 void DecodeReport(const control::ReportDatabase& message, DatabaseReport* report);
 void EncodeDirections(const Directions& directions, control::Directions* message);
 void DecodeDirections(const control::Directions& message, Directions* directions);
 LogReader DecodeLogReader(const control::LogReader& message);
 void DecodeKnownDatabase(const control::KnownDatabase& message, KnownDatabase* database);
+void EncodeConnectedClient(const ConnectedClient& client, control::ConnectedClient* message);
+ConnectedClient DecodeConnectedClient(const control::ConnectedClient& message);
 
 }  // namespace nacre::pool

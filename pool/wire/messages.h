@@ -8,6 +8,7 @@ namespace nacre::control {
 class ClaimDatabase;
 class Compact;
 class CompactionOutcome;
+class ConnectedClient;
 class Description;
 class Directions;
 class Extent;

@@ -73,6 +73,11 @@ void EncodeStats(const NodeStats& stats, control::Stats* message) {
   message->set_instance_id(stats.instance_id);
   message->set_domain(stats.domain);
   message->set_keeping(static_cast<uint32_t>(stats.keeping));
+  message->set_release(stats.release);
+  message->set_protocol_oldest(stats.protocol.range.oldest);
+  message->set_protocol_newest(stats.protocol.range.newest);
+  message->set_features(stats.protocol.features);
+  message->set_features_on(stats.features_on);
 }
 
 NodeStats DecodeStats(const control::Stats& message) {
@@ -84,6 +89,12 @@ NodeStats DecodeStats(const control::Stats& message) {
   // A later version may have more words for it, which all mean that it keeps.
   stats.keeping = static_cast<Keeping>(
       std::min<uint32_t>(message.keeping(), static_cast<uint32_t>(Keeping::kWarm)));
+  stats.release = message.release();
+  if (message.protocol_newest() != 0) {
+    stats.protocol.range = DecodeRange(message.protocol_oldest(), message.protocol_newest());
+  }
+  stats.protocol.features = message.features();
+  stats.features_on = message.features_on();
   return stats;
 }
 

@@ -5,6 +5,7 @@
 #include <string>
 
 #include "pool/wire/messages.h"
+#include "pool/wire/versions.h"
 
 namespace nacre::pool {
 
@@ -48,6 +49,9 @@ struct NodeStats {
   uint64_t frames_malformed = 0;  ///< By the transport; each ended a connection.
   std::string domain{};           ///< See MemoryNodeOptions.
   Keeping keeping = Keeping::kNone;
+  std::string release{};  ///< See ReleaseText; empty: its release does not tell.
+  ProtocolSupport protocol{.range = {kVersionBeforeRanges, kVersionBeforeRanges}, .features = 0};
+  FeatureSet features_on = 0;  ///< Features that are on in the pool, as far as it has heard.
 };
 
 /// One number of NodeStats, for all that carry or show it.

@@ -19,10 +19,8 @@ constexpr std::string_view kStartReason = "restarted meanwhile";
 /// Slabs are multiples of this.
 constexpr uint64_t kPageBytes = 4096;
 
-void PutHead(std::string* dst, uint32_t magic, uint16_t version, uint16_t kind) {
-  PutFixed32(dst, magic);
-  PutFixed32(dst, static_cast<uint32_t>(version) | static_cast<uint32_t>(kind) << 16);
-}
+/// Bytes of a Welcome up to version 8.
+constexpr size_t kEarlyWelcomeBytes = 16;
 
 uint32_t FrameCrc(const Slice& body, const char* trailer, uint64_t request_id) {
   char tail[12];
@@ -34,15 +32,19 @@ uint32_t FrameCrc(const Slice& body, const char* trailer, uint64_t request_id) {
 }  // namespace
 
 std::string Hello::Encode() const {
+  const bool has_range = range.newest > kVersionBeforeRanges;
   std::string bytes;
-  PutHead(&bytes, magic, version, static_cast<uint16_t>(kind));
+  PutFixed32(&bytes, magic);
+  const uint32_t before = has_range ? range.newest - range.oldest : 0;
+  PutFixed32(&bytes, range.newest | static_cast<uint32_t>(kind) << 16 | before << 24);
   PutFixed64(&bytes, client_id);
   // What no node can have stays what no node has.
   const uint64_t pages = slab_bytes % kPageBytes == 0 ? slab_bytes / kPageBytes : UINT32_MAX;
   const bool is_data = kind == ConnectionKind::kData;
   PutFixed32(&bytes,
              is_data ? connection : static_cast<uint32_t>(std::min<uint64_t>(pages, UINT32_MAX)));
-  PutFixed32(&bytes, start_id);
+  const bool has_features = has_range && kind == ConnectionKind::kLifeline;
+  PutFixed32(&bytes, has_features ? static_cast<uint32_t>(features) : start_id);
   PutFixed64(&bytes, instance_id);
   return bytes;
 }
@@ -51,10 +53,18 @@ bool Hello::Decode(const Slice& bytes, Hello* hello) {
   // A transport may pad private data with zeros, and a later version may append to it.
   if (bytes.size() < kBytes) return false;
   hello->magic = DecodeFixed32(bytes.data());
-  hello->version = DecodeFixed16(bytes.data() + 4);
-  const uint16_t kind = DecodeFixed16(bytes.data() + 6);
   if (hello->magic != kHelloMagic) return false;
-  if (hello->version == kProtocolVersion && kind > static_cast<uint16_t>(ConnectionKind::kData)) {
+  const uint16_t newest = DecodeFixed16(bytes.data() + 4);
+  const bool has_range = newest > kVersionBeforeRanges;
+  const auto before = static_cast<uint8_t>(bytes[7]);
+  const uint16_t kind =
+      has_range ? static_cast<uint8_t>(bytes[6]) : DecodeFixed16(bytes.data() + 6);
+  if (has_range && before > newest) return false;
+  hello->range = {.oldest = has_range ? static_cast<uint16_t>(newest - before) : newest,
+                  .newest = newest};
+  // Other versions may have other kinds.
+  if (CommonVersion(hello->range, kProtocols) != 0 &&
+      kind > static_cast<uint16_t>(ConnectionKind::kData)) {
     return false;
   }
   hello->kind = static_cast<ConnectionKind>(kind);
@@ -63,30 +73,46 @@ bool Hello::Decode(const Slice& bytes, Hello* hello) {
   const bool is_data = hello->kind == ConnectionKind::kData;
   hello->slab_bytes = is_data ? 0 : number * kPageBytes;
   hello->connection = is_data ? number : 0;
-  hello->start_id = DecodeFixed32(bytes.data() + 20);
+  const bool has_features = has_range && hello->kind == ConnectionKind::kLifeline;
+  const uint32_t word = DecodeFixed32(bytes.data() + 20);
+  hello->features = has_features ? word : 0;
+  hello->start_id = has_features ? 0 : word;
   hello->instance_id = DecodeFixed64(bytes.data() + 24);
   return true;
 }
 
 std::string Welcome::Encode() const {
   std::string bytes;
-  PutHead(&bytes, magic, version, 0);
+  PutFixed32(&bytes, magic);
+  PutFixed32(&bytes, version);
   PutFixed64(&bytes, instance_id);
+  if (version <= kVersionBeforeRanges) return bytes;
+  PutFixed64(&bytes, features);
+  PutFixed64(&bytes, features_on);
   return bytes;
 }
 
 bool Welcome::Decode(const Slice& bytes, Welcome* welcome) {
-  if (bytes.size() < kBytes) return false;
+  if (bytes.size() < kEarlyWelcomeBytes) return false;
   welcome->magic = DecodeFixed32(bytes.data());
   welcome->version = DecodeFixed16(bytes.data() + 4);
   welcome->instance_id = DecodeFixed64(bytes.data() + 8);
-  return welcome->magic == kHelloMagic && welcome->version == kProtocolVersion;
+  if (welcome->magic != kHelloMagic) return false;
+  const bool has_features = welcome->version > kVersionBeforeRanges;
+  if (has_features && bytes.size() < kBytes) return false;
+  welcome->features = has_features ? DecodeFixed64(bytes.data() + 16) : 0;
+  welcome->features_on = has_features ? DecodeFixed64(bytes.data() + 24) : 0;
+  return true;
 }
 
 std::string RefusalReason(const Hello& hello, uint64_t slab_bytes, uint64_t instance_id,
-                          uint32_t start_id) {
-  if (hello.version != kProtocolVersion) {
-    return fmt::format("protocol version {} here, {} there", kProtocolVersion, hello.version);
+                          uint32_t start_id, const ProtocolRange& range) {
+  // Before there were ranges, an end took its own version and no other one.
+  const bool takes_one = range.newest <= kVersionBeforeRanges;
+  if (takes_one ? hello.range.newest != range.newest : CommonVersion(hello.range, range) == 0) {
+    const std::string there =
+        takes_one ? fmt::format("{}", hello.range.newest) : ToString(hello.range);
+    return fmt::format("protocol {} here, {} there", ToString(range), there);
   }
   if (hello.instance_id != 0 && hello.instance_id != instance_id) {
     return std::string(kInstanceReason);
@@ -96,6 +122,19 @@ std::string RefusalReason(const Hello& hello, uint64_t slab_bytes, uint64_t inst
     return fmt::format("{} of {} here, {} asked", kSlabReason, slab_bytes, hello.slab_bytes);
   }
   return {};
+}
+
+std::string MissingFeaturesReason(FeatureSet features, FeatureSet features_on) {
+  const FeatureSet missing = features_on & ~features;
+  if (missing == 0) return {};
+  return fmt::format("{}: on in this pool, and unknown to this older release", ToString(missing))
+      .substr(0, rdma::Device::kMaxReasonBytes);
+}
+
+bool IsFromBeforeRanges(const Status& refusal) {
+  constexpr std::string_view kSentence = "protocol version 8 here, ";
+  static_assert(kVersionBeforeRanges == 8);
+  return refusal.IsInvalidArgument() && refusal.message().find(kSentence) != std::string_view::npos;
 }
 
 Status StatusOfRefusal(const std::string& address, const Status& refusal) {

@@ -8,6 +8,7 @@
 #include "nacre/slice.h"
 #include "nacre/status.h"
 #include "pool/wire/messages.h"
+#include "pool/wire/versions.h"
 #include "rdma/transport.h"
 
 namespace nacre::pool {
@@ -32,7 +33,6 @@ namespace nacre::pool {
 // the body, the length and the id.
 
 inline constexpr uint32_t kHelloMagic = 0x4172634e;  // "NcrA"
-inline constexpr uint16_t kProtocolVersion = 8;
 
 /// How long an owner may answer reads after a node has confirmed that it owns the database. A
 /// client that takes over from a live owner waits for as long.
@@ -40,22 +40,37 @@ inline constexpr std::chrono::milliseconds kOwnerLease{1000};
 
 enum class ConnectionKind : uint8_t { kLifeline = 0, kRequest = 1, kData = 2 };
 
-/// Sent by the side that connects. Little-endian, in this order, without padding.
+/// Sent by the side that connects. Little-endian, without padding:
+///
+///     offset size
+///          0    4  magic
+///          4    2  newest protocol version
+///          6    1  kind
+///          7    1  how many versions before that one are spoken, too
+///          8    8  client id
+///         16    4  kData: number of the connection; else the slab size in pages of 4 KiB
+///         20    4  kData: start id; kLifeline: features; else 0
+///         24    8  instance id
+///
+/// Up to version 8 there was one version instead of a range, a kind of two bytes, and no features.
+/// A hello that offers nothing newer has that form, which is all that a node of that time takes: it
+/// refuses others by naming its version (see IsFromBeforeRanges).
 struct Hello {
   static constexpr size_t kBytes = 32;
 
   uint32_t magic = kHelloMagic;
-  uint16_t version = kProtocolVersion;
+  ProtocolRange range = kProtocols;
   ConnectionKind kind = ConnectionKind::kLifeline;
   uint64_t client_id = 0;  ///< The same for all connections of one client.
-  /// The slab size that the client counts on; 0: any. It goes over the wire in pages of 4 KiB. A
-  /// kData connection does not have it, as the client has said it with its lifeline.
+  /// The slab size that the client counts on; 0: any. A kData connection does not have it, as the
+  /// client has said it with its lifeline.
   uint64_t slab_bytes = 0;
   /// For kData: its number among the client's, by which it can be ended (control::EndConnections).
   uint32_t connection = 0;
   /// Start of the process whose addresses and keys the client has; 0: any.
   uint32_t start_id = 0;
   uint64_t instance_id = 0;  ///< Instance that the client means to reach; 0: any.
+  FeatureSet features = 0;   ///< For kLifeline: what the client knows.
 
   std::string Encode() const;
   /// False for anything but the encoding of a Hello of some version.
@@ -63,21 +78,29 @@ struct Hello {
 };
 static_assert(Hello::kBytes <= rdma::Device::kMaxPrivateData);
 
-/// Answer to a Hello.
+/// Answer to a Hello, of 16 bytes up to version 8.
 struct Welcome {
-  static constexpr size_t kBytes = 16;
+  static constexpr size_t kBytes = 32;
 
   uint32_t magic = kHelloMagic;
-  uint16_t version = kProtocolVersion;
-  uint64_t instance_id = 0;  ///< Names the node's memory: drawn at random when that begins.
+  uint16_t version = kProtocols.newest;  ///< The highest that both ends speak.
+  uint64_t instance_id = 0;    ///< Names the node's memory: drawn at random when that begins.
+  FeatureSet features = 0;     ///< What the node knows.
+  FeatureSet features_on = 0;  ///< Those that are on in the pool, as far as the node has heard.
 
   std::string Encode() const;
   static bool Decode(const Slice& bytes, Welcome* welcome);
 };
+static_assert(Welcome::kBytes <= rdma::Device::kMaxPrivateData);
 
 /// Why a node of this kind refuses `hello`, in at most kMaxReasonBytes bytes; empty if it does not.
 std::string RefusalReason(const Hello& hello, uint64_t slab_bytes, uint64_t instance_id,
-                          uint32_t start_id);
+                          uint32_t start_id, const ProtocolRange& range = kProtocols);
+/// The same for a client that does not know all of `features_on`.
+std::string MissingFeaturesReason(FeatureSet features, FeatureSet features_on);
+/// Whether the refusal is that of a node of kVersionBeforeRanges, which wants to hear that version
+/// and nothing else.
+bool IsFromBeforeRanges(const Status& refusal);
 
 /// The failure that a client reports for a refusal by `address`: another protocol version or
 /// another instance is `Unavailable`, another slab size `InvalidArgument`.

@@ -91,12 +91,17 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     const nacre::ManifestRing::Entry entry = ring.Read(bytes, position, size % 3);
     if (entry.found == nacre::ManifestRing::Found::kEntry) DecodeEdit(entry.edit);
   }
-  std::string root = nacre::EncodeManifestRoot(nacre::ManifestRoot()).substr(0, 8) + bytes;
-  nacre::PutFixed32(&root, nacre::Crc32c(root.data(), root.size()));
-  nacre::ManifestRoot decoded;
-  if (nacre::DecodeManifestRoot(root, &decoded).ok() &&
-      nacre::EncodeManifestRoot(decoded) != root) {
-    abort();
+  for (const nacre::pool::FeatureSet features :
+       {nacre::pool::FeatureSet{0}, nacre::pool::kKnownFeatures}) {
+    nacre::ManifestRoot empty;
+    empty.features = features;
+    std::string root = nacre::EncodeManifestRoot(empty).substr(0, 8) + bytes;
+    nacre::PutFixed32(&root, nacre::Crc32c(root.data(), root.size()));
+    nacre::ManifestRoot decoded;
+    if (nacre::DecodeManifestRoot(root, &decoded).ok() &&
+        nacre::EncodeManifestRoot(decoded) != root) {
+      abort();
+    }
   }
   return 0;
 }

@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <cstdlib>
 
 #include "jobs/job_codec.h"
 #include "pool/connect/node_link.h"
@@ -42,7 +43,25 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   using namespace nacre::pool;
   const nacre::Slice bytes(reinterpret_cast<const char*>(data), size);
   Hello hello;
-  if (Hello::Decode(bytes, &hello)) RefusalReason(hello, 1 << 20, 1, 1);
+  if (Hello::Decode(bytes, &hello)) {
+    RefusalReason(hello, 1 << 20, 1, 1);
+    MissingFeaturesReason(hello.features, UINT64_MAX);
+    // What was said in this release's form is said again.
+    Hello again;
+    if (RefusalReason(hello, 0, 0, 0).empty() &&
+        (!Hello::Decode(hello.Encode(), &again) || again.range != hello.range ||
+         again.features != hello.features || again.start_id != hello.start_id)) {
+      std::abort();
+    }
+  }
+  Welcome welcome;
+  if (Welcome::Decode(bytes, &welcome)) {
+    Welcome again;
+    if (!Welcome::Decode(welcome.Encode(), &again) || again.version != welcome.version ||
+        again.features_on != welcome.features_on) {
+      std::abort();
+    }
+  }
   nacre::control::Request request;
   if (DecodeRequest(bytes, &request).ok()) {
     CompactionJob compaction;

@@ -53,8 +53,17 @@ TEST(ProtocolTest, HelloAndWelcome) {
   ASSERT_TRUE(Welcome::Decode(welcome.Encode(), &answer));
   EXPECT_EQ(answer.instance_id, 7u);
   EXPECT_FALSE(Welcome::Decode("", &answer));
-  welcome.version = kProtocolVersion + 1;
-  EXPECT_FALSE(Welcome::Decode(welcome.Encode(), &answer));
+  welcome.features = 0x1122334455667788;
+  welcome.features_on = 3;
+  const std::string whole = welcome.Encode();
+  ASSERT_EQ(whole.size(), Welcome::kBytes);
+  ASSERT_TRUE(Welcome::Decode(whole, &answer));
+  EXPECT_EQ(answer.version, kProtocols.newest);
+  EXPECT_EQ(answer.features, welcome.features);
+  EXPECT_EQ(answer.features_on, welcome.features_on);
+  for (size_t n = 0; n < whole.size(); ++n) {
+    EXPECT_FALSE(Welcome::Decode(Slice(whole.data(), n), &answer)) << n;
+  }
 }
 
 TEST(ProtocolTest, RefusalsNameTheirReason) {
@@ -64,7 +73,7 @@ TEST(ProtocolTest, RefusalsNameTheirReason) {
   hello.instance_id = 5;
   EXPECT_EQ(RefusalReason(hello, 1 << 20, 5, 9), "");
 
-  hello.version = 4711;
+  hello.range = {.oldest = 4700, .newest = 4711};
   const auto as_client = [](const std::string& reason) {
     EXPECT_LE(reason.size(), rdma::Device::kMaxReasonBytes);
     return StatusOfRefusal("shm:/n", Status::InvalidArgument(reason));
@@ -72,11 +81,11 @@ TEST(ProtocolTest, RefusalsNameTheirReason) {
   Status s = as_client(RefusalReason(hello, 1 << 20, 5, 9));
   EXPECT_TRUE(s.IsUnavailable());
   EXPECT_NE(s.ToString().find("4711"), std::string::npos);
-  EXPECT_NE(s.ToString().find("version " + std::to_string(kProtocolVersion)), std::string::npos);
+  EXPECT_NE(s.ToString().find(ToString(kProtocols)), std::string::npos);
   EXPECT_NE(s.ToString().find("shm:/n"), std::string::npos);
   EXPECT_FALSE(IsOtherInstance(s));
 
-  hello.version = kProtocolVersion;
+  hello.range = kProtocols;
   s = as_client(RefusalReason(hello, uint64_t{1} << 40, 5, 9));
   EXPECT_TRUE(s.IsInvalidArgument());
   EXPECT_NE(s.ToString().find("1048576"), std::string::npos);
@@ -84,6 +93,61 @@ TEST(ProtocolTest, RefusalsNameTheirReason) {
   s = as_client(RefusalReason(hello, 1 << 20, 6, 9));
   EXPECT_TRUE(s.IsUnavailable());
   EXPECT_TRUE(IsOtherInstance(s));
+}
+
+// Release 0.2.0 knew one version and no features. Its bytes are spelled out, as its encoder is
+// gone.
+TEST(ProtocolTest, WhatVersion8SaysIsUnderstoodAndSaid) {
+  constexpr ProtocolRange kEarly = {8, 8};
+  std::string bytes("NcrA\x08\0\x01\0\x88\x77\x66\x55\x44\x33\x22\x11", 16);
+  bytes += std::string("\0\x40\0\0\0\0\0\0\x63\0\0\0\0\0\0\0", 16);
+  Hello hello;
+  ASSERT_TRUE(Hello::Decode(bytes, &hello));
+  EXPECT_EQ(hello.range, kEarly);
+  EXPECT_EQ(hello.kind, ConnectionKind::kRequest);
+  EXPECT_EQ(hello.client_id, 0x1122334455667788u);
+  EXPECT_EQ(hello.slab_bytes, uint64_t{64} << 20);
+  EXPECT_EQ(hello.instance_id, 99u);
+  EXPECT_EQ(hello.features, 0u);
+  EXPECT_EQ(hello.Encode(), bytes);
+  EXPECT_EQ(RefusalReason(hello, hello.slab_bytes, 99, 0), "");
+  EXPECT_EQ(CommonVersion(hello.range, kProtocols), 8);
+
+  // A node answers in 16 bytes then, and refuses what is newer by this sentence, which a client of
+  // today takes as the advice that it is.
+  EXPECT_EQ(Welcome{.version = 8}.Encode().size(), 16u);
+  const std::string reason = RefusalReason(Hello{}, 0, 0, 0, kEarly);
+  EXPECT_EQ(reason, "protocol version 8 here, 9 there");
+  EXPECT_TRUE(IsFromBeforeRanges(Status::InvalidArgument(reason)));
+  EXPECT_FALSE(IsFromBeforeRanges(
+      Status::InvalidArgument(RefusalReason(hello, 0, 0, 0, {.oldest = 9, .newest = 10}))));
+}
+
+TEST(ProtocolTest, TheHighestCommonVersionIsSpoken) {
+  EXPECT_EQ(CommonVersion({8, 9}, {9, 12}), 9);
+  EXPECT_EQ(CommonVersion({9, 12}, {8, 9}), 9);
+  EXPECT_EQ(CommonVersion({8, 9}, {8, 8}), 8);
+  EXPECT_EQ(CommonVersion({8, 9}, {10, 12}), 0);
+  Hello hello;
+  hello.range = {.oldest = 10, .newest = 12};
+  Hello decoded;
+  ASSERT_TRUE(Hello::Decode(hello.Encode(), &decoded));
+  EXPECT_EQ(decoded.range, hello.range);
+  EXPECT_EQ(RefusalReason(decoded, 0, 0, 0),
+            "protocol versions 8 to 9 here, versions 10 to 12 there");
+}
+
+TEST(ProtocolTest, AClientThatLacksAFeatureIsToldItsName) {
+  Hello hello;
+  hello.features = SetOf(Feature::kRootFeatures);
+  Hello decoded;
+  ASSERT_TRUE(Hello::Decode(hello.Encode(), &decoded));
+  EXPECT_EQ(decoded.features, hello.features);
+  EXPECT_EQ(MissingFeaturesReason(hello.features, hello.features), "");
+  EXPECT_NE(MissingFeaturesReason(0, hello.features).find("root-features"), std::string::npos);
+  EXPECT_LE(MissingFeaturesReason(0, UINT64_MAX).size(), rdma::Device::kMaxReasonBytes);
+  EXPECT_EQ(ToString(FeatureSet{0}), "none");
+  EXPECT_EQ(ToString(FeatureSet{0b10000001}), "root-features, feature 7");
 }
 
 TEST(ProtocolTest, ReplyFrames) {

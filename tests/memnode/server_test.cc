@@ -160,13 +160,13 @@ TEST_F(ServerTest, AConnectionIsOfTheKindThatTheTransportTookItFor) {
 
 TEST_F(ServerTest, OtherProtocolVersionIsRefusedWithBothNumbers) {
   Hello hello;
-  hello.version = 4711;
+  hello.range = {.oldest = 4711, .newest = 4711};
   hello.client_id = 5;
   std::unique_ptr<rdma::QueuePair> queue_pair;
   const Status s = raw_->Connect(hello.Encode(), &queue_pair);
   EXPECT_TRUE(s.IsInvalidArgument()) << s.ToString();
   EXPECT_NE(s.ToString().find("4711"), std::string::npos) << s.ToString();
-  EXPECT_NE(s.ToString().find("version " + std::to_string(kProtocolVersion)), std::string::npos);
+  EXPECT_NE(s.ToString().find(ToString(kProtocols)), std::string::npos);
 }
 
 TEST_F(ServerTest, StrangersAreRefused) {
@@ -402,7 +402,7 @@ TEST_F(ServerTest, ClientSurvivesImpostors) {
       ASSERT_TRUE(listener->Accept(seconds(10), &incoming).ok());
       if (answer == "refuse") {
         Hello of_later_version;
-        of_later_version.version = 99;
+        of_later_version.range = {.oldest = 99, .newest = 99};
         incoming->Reject(RefusalReason(of_later_version, 0, 0, 0));
         return;
       }

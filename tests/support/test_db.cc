@@ -26,6 +26,7 @@ std::shared_ptr<pool::PoolImpl> ConnectTestPool(const std::string& uri,
   open.slab_bytes = options.slab_bytes;
   open.node_domains = options.domains;
   open.pool.info_log = options.log;
+  open.protocol = options.protocol;
   open.pool.slow_node_patience_max = options.slow_node_patience_max;
   std::shared_ptr<pool::PoolImpl> pool;
   const Status status = pool::OpenPool(uri, open, options.clock, &pool);

@@ -25,6 +25,7 @@ struct TestPoolOptions {
   std::vector<std::string> domains{};  ///< Domains of the nodes.
   std::shared_ptr<Logger> log{};       ///< The pool's log.
   Clock* clock = Clock::System();      ///< Outlives the pool.
+  pool::ProtocolSupport protocol{};    ///< What the client speaks and knows.
   bool map = true;                     ///< The nodes' memory is loaded, instead of being read.
 };
 

@@ -233,6 +233,20 @@ TEST_F(ManifestLogTest, AnImageGrowsIntoALargerPlaceBeforeCommitsHaveToWait) {
   log_.reset();
 }
 
+TEST_F(ManifestLogTest, AFeatureThatIsTurnedOnGetsIntoTheRoot) {
+  Open();
+  ASSERT_TRUE(IsOk(CommitRandom()));
+  ManifestRecovered recovered;
+  ASSERT_TRUE(IsOk(Recover(&recovered)));
+  EXPECT_EQ(recovered.root.features, 0u);
+  pool_.client()->HearFeatures(pool::kKnownFeatures);
+  ASSERT_TRUE(IsOk(CommitRandom()));
+  EXPECT_TRUE(Eventually([&] { return log_->counters().renewals > 0; }));
+  ASSERT_TRUE(IsOk(Recover(&recovered)));
+  EXPECT_EQ(recovered.root.features, pool::kKnownFeatures);
+  ASSERT_NO_FATAL_FAILURE(Check());
+}
+
 TEST_F(ManifestLogTest, RenewalsAndImageUpdatesWhileManyThreadsCommit) {
   Open();
   constexpr int kThreads = 3;

@@ -241,13 +241,36 @@ TEST_F(ManifestRecoveryTest, RootsThatAreNone) {
     ASSERT_TRUE(recover(damaged, pool_.database_id()).IsCorruption()) << bit;
   }
   std::string newer = root;
-  EncodeFixed32(newer.data() + 4, 2);
+  EncodeFixed32(newer.data() + 4, 3);
   EncodeFixed32(newer.data() + newer.size() - 4, Crc32c(newer.data(), newer.size() - 4));
-  EXPECT_TRUE(IsFailure(recover(newer, pool_.database_id()), Status::Code::kNotSupported, "2"));
+  EXPECT_TRUE(IsFailure(recover(newer, pool_.database_id()), Status::Code::kNotSupported,
+                        "format version 3"));
   ManifestRoot decoded;
   ASSERT_TRUE(IsOk(DecodeManifestRoot(root, &decoded)));
   EXPECT_EQ(decoded, root_);
   EXPECT_EQ(EncodeManifestRoot(decoded), root);
+}
+
+TEST_F(ManifestRecoveryTest, RootsNameFeatures) {
+  ManifestRecovered recovered;
+  ManifestRoot with = root_;
+  with.features = pool::kKnownFeatures;
+  std::string root = EncodeManifestRoot(with);
+  EXPECT_EQ(DecodeFixed32(root.data() + 4), 2u) << "which release 0.2.0 refuses";
+  ManifestRoot decoded;
+  ASSERT_TRUE(IsOk(DecodeManifestRoot(root, &decoded)));
+  EXPECT_EQ(decoded, with);
+  EXPECT_EQ(pool_.client()->features_on(), 0u);
+  ASSERT_TRUE(IsOk(RecoverManifest(pool_.client(), root, pool_.database_id(), &recovered)));
+  EXPECT_EQ(recovered.root, with);
+  EXPECT_EQ(pool_.client()->features_on(), pool::kKnownFeatures) << "the client has heard of them";
+  for (size_t length = 0; length < root.size(); ++length) {
+    ASSERT_TRUE(DecodeManifestRoot(Slice(root.data(), length), &decoded).IsCorruption()) << length;
+  }
+  with.features |= pool::FeatureSet{1} << 40;
+  root = EncodeManifestRoot(with);
+  EXPECT_TRUE(IsFailure(DecodeManifestRoot(root, &decoded), Status::Code::kNotSupported,
+                        "feature 40, which this release does not know"));
 }
 
 TEST_F(ManifestRecoveryTest, NodesAreFoundByTheirInstances) {
