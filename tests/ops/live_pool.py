@@ -59,10 +59,10 @@ class LivePool:
         self.binaries = binaries
         self.folder = folder
         self.processes: list[subprocess.Popen] = []
-        ports = free_ports(2 * NODES + 4)
+        ports = free_ports(2 * NODES + 5)
         self.nodes = [f"tcp:127.0.0.1:{port}" for port in ports[:NODES]]
         self.node_metrics = [f"127.0.0.1:{port}" for port in ports[NODES:2 * NODES]]
-        self.owner, self.follower, self.archive, self.prometheus = (
+        self.owner, self.follower, self.archive, self.server, self.prometheus = (
             f"127.0.0.1:{port}" for port in ports[2 * NODES:])
         self.uri = "tcp:" + ",".join(node.removeprefix("tcp:") for node in self.nodes)
         self.node_processes: list[subprocess.Popen] = []
@@ -117,9 +117,13 @@ class LivePool:
         archive = self.start(
             "archive", "nacre-archive", f"--pool={self.uri}", f"--to={self.folder}/archives",
             DATABASE, metrics=self.archive)
-        for address in (self.owner, self.follower, self.archive):
+        server = self.start(
+            "server", "nacre-server", f"--pool={self.uri}", "--redundancy=rep(2)",
+            "--slab_size=1048576", "--write_buffer_size=1048576", "--listen=127.0.0.1:0",
+            metrics=self.server)
+        for address in (self.owner, self.follower, self.archive, self.server):
             await_true(f"metrics at {address}", lambda at=address: self.page(at),
-                       [owner, follower, archive])
+                       [owner, follower, archive, server])
         await_true("a base", lambda: "nacre_archive_base_timestamp_seconds" in self.page(
             self.archive), [archive])
 
@@ -132,7 +136,8 @@ class LivePool:
 
     def pages(self) -> list[str]:
         return [self.page(address)
-                for address in (*self.node_metrics, self.owner, self.follower, self.archive)]
+                for address in (*self.node_metrics, self.owner, self.follower, self.archive,
+                                self.server)]
 
     # ---- Prometheus ----
 

@@ -146,7 +146,8 @@ class PackagesTest(unittest.TestCase):
         self.assertIn("/usr/sbin/nologin", self.chroot.run("getent", "passwd", "nacre"))
 
     def check_programs(self) -> None:
-        for program in ("nacre-memnode", "nacre-ctl", "nacre-archive", "nacre-perf", "nacre-bench"):
+        for program in ("nacre-memnode", "nacre-ctl", "nacre-archive", "nacre-perf", "nacre-server",
+                        "nacre-bench"):
             self.assertIn(f" {self.version} (commit ", self.chroot.run(program, "--version"))
 
     def check_applications(self) -> None:

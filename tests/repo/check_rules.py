@@ -89,6 +89,13 @@ LAYERS = {
     "console": ("nacre", "util"),
     "ctl": (*BELOW_DB, "db", "sharding", "console"),
     "archive": ("nacre", "util", "metrics"),
+    "server": ("nacre", "util", "metrics", "server"),
+    "server/resp": ("nacre", "util"),
+    "server/loop": ("nacre", "util"),
+    "server/store": ("nacre", "util", "server/resp", "server/loop"),
+    "server/session": ("nacre", "util", "server/resp", "server/loop", "server/store"),
+    "server/commands": ("nacre", "util", "server/resp", "server/loop", "server/store",
+                        "server/session"),
     "sqlite": ("nacre", "util", "sqlite"),
     "sqlite/row": ("nacre", "util", "sqlite/"),
     "sqlite/query": ("nacre", "util", "sqlite/", "sqlite/row"),
@@ -96,7 +103,7 @@ LAYERS = {
     "examples": ("nacre",),
     "tests": (*BELOW_DB, "memnode", "db", "transactions", "sharding", "etcd", "adapters",
               "db_bench", "perf", "console", "ctl",
-              "sqlite", "archive", "examples"),
+              "sqlite", "archive", "server", "examples"),
 }
 
 # A folder with more is several rooms.

@@ -1,0 +1,31 @@
+#include "server/commands/command_lists.h"
+
+namespace nacre::server {
+namespace {
+
+constexpr CommandList kLists[] = {
+    &BitCommands,
+    &ClientCommands,
+    &ConnectionCommands,
+    &CounterCommands,
+    &HashCommands,
+    &ListCommands,
+    &ListEndCommands,
+    &KeyCommands,
+    &KeySpaceCommands,
+    &LcsCommands,
+    &ServerCommands,
+    &PubSubCommands,
+    &SortedSetCommands,
+    &SortedSetRangeCommands,
+    &SortedSetStoreCommands,
+    &SetCommands,
+    &StringCommands,
+    &TransactionCommands,
+};
+
+}  // namespace
+
+std::span<const CommandList> CommandLists() { return kLists; }
+
+}  // namespace nacre::server

@@ -1,0 +1,91 @@
+#include <set>
+#include <string>
+#include <vector>
+
+#include "server/commands/command_lists.h"
+#include "server/resp/numbers.h"
+#include "server/session/server_state.h"
+
+namespace nacre::server {
+namespace {
+
+using SubscriptionKind = PubSub::Kind;
+
+SubscriptionKind KindOfCommand(const Call& call) {
+  return call.command->name[0] == 'p' ? SubscriptionKind::kPattern : SubscriptionKind::kChannel;
+}
+
+void AnswerSubscription(Call& call, const std::string* name) {
+  // A push of RESP3 is no reply, which CLIENT REPLY could turn off.
+  if (call.reply.protocol() > 2) call.answered = true;
+  call.reply.Push(3);
+  call.reply.Bulk(call.command->name);
+  name == nullptr ? call.reply.Null() : call.reply.Bulk(*name);
+  call.reply.Integer(static_cast<int64_t>(call.client->subscriptions()));
+}
+
+/// SUBSCRIBE and PSUBSCRIBE.
+Task<void> Subscribe(Call& call) {
+  for (size_t i = 1; i < call.argc(); ++i) {
+    const std::string name(call.arg(i));
+    call.server->pubsub.Subscribe(call.client, call.loop, KindOfCommand(call), name);
+    AnswerSubscription(call, &name);
+  }
+  co_return;
+}
+
+/// UNSUBSCRIBE and PUNSUBSCRIBE; without names, from all.
+Task<void> Unsubscribe(Call& call) {
+  const SubscriptionKind kind = KindOfCommand(call);
+  const std::set<std::string>& all =
+      kind == SubscriptionKind::kChannel ? call.client->channels : call.client->patterns;
+  std::vector<std::string> names(all.begin(), all.end());
+  if (call.argc() > 1) names.assign(call.request.args.begin() + 1, call.request.args.end());
+  for (const std::string& name : names) {
+    call.server->pubsub.Unsubscribe(call.client, call.loop, kind, name);
+    AnswerSubscription(call, &name);
+  }
+  if (names.empty()) AnswerSubscription(call, nullptr);
+  co_return;
+}
+
+Task<void> Publish(Call& call) {
+  call.reply.Integer(call.server->pubsub.Publish(call.arg(1), call.arg(2)));
+  co_return;
+}
+
+Task<void> PubSubCommand(Call& call) {
+  const std::string_view what = call.arg(1);
+  const PubSub& pubsub = call.server->pubsub;
+  if (SameWord(what, "CHANNELS") && call.argc() <= 3) {
+    const auto names = pubsub.Channels(call.argc() == 3 ? call.arg(2) : "*");
+    call.reply.Array(names.size());
+    for (const std::string& name : names) call.reply.Bulk(name);
+  } else if (SameWord(what, "NUMSUB")) {
+    call.reply.Array((call.argc() - 2) * 2);
+    for (size_t i = 2; i < call.argc(); ++i) {
+      call.reply.Bulk(call.arg(i));
+      call.reply.Integer(static_cast<int64_t>(pubsub.Subscribers(std::string(call.arg(i)))));
+    }
+  } else if (SameWord(what, "NUMPAT") && call.argc() == 2) {
+    call.reply.Integer(static_cast<int64_t>(pubsub.patterns()));
+  } else {
+    UnknownSubcommand(call);
+  }
+  co_return;
+}
+
+constexpr Command kPubSubCommands[] = {
+    {"subscribe", &Subscribe, -2, kSubscribed},
+    {"psubscribe", &Subscribe, -2, kSubscribed},
+    {"unsubscribe", &Unsubscribe, -1, kSubscribed},
+    {"punsubscribe", &Unsubscribe, -1, kSubscribed},
+    {"publish", &Publish, 3, kFast},
+    {"pubsub", &PubSubCommand, -2, 0},
+};
+
+}  // namespace
+
+std::span<const Command> PubSubCommands() { return kPubSubCommands; }
+
+}  // namespace nacre::server

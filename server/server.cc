@@ -1,0 +1,180 @@
+#include "server/server.h"
+
+#include <fmt/format.h>
+
+#include <atomic>
+#include <exception>
+#include <span>
+#include <utility>
+
+#include "server/commands/command_lists.h"
+#include "server/session/connection.h"
+#include "server/session/sweeper.h"
+#include "server/session/watch_table.h"
+#include "util/clock.h"
+#include "util/draw_id.h"
+
+namespace nacre::server {
+namespace {
+
+constexpr std::chrono::seconds kTick{1};
+/// How often a stopping server looks whether its clients have gone.
+constexpr std::chrono::milliseconds kLook{5};
+/// Longer than any operation of the database may take.
+constexpr std::chrono::minutes kCommandTime{10};
+
+Status CheckRange(const char* what, int value, int min, int max) {
+  if (value >= min && value <= max) return Status::OK();
+  return Status::InvalidArgument(
+      fmt::format("{} is {}, which is not from {} to {}", what, value, min, max));
+}
+
+/// Closes clients that have been silent for too long; once a second.
+void Tick(ServerState* server, LoopState* loop) {
+  const int64_t seconds = server->settings.idle_seconds_max.load(std::memory_order_relaxed);
+  if (seconds > 0) {
+    const uint64_t now = loop->loop.clock()->NowNanos();
+    for (const auto& [id, client] : loop->clients) {
+      const bool waits = client->blocked != nullptr || client->subscriptions() > 0;
+      if (!waits && client->last_seen_ns + static_cast<uint64_t>(seconds) * 1'000'000'000 < now) {
+        client->CloseSoon();
+      }
+    }
+  }
+  loop->loop.After(kTick, [server, loop] { Tick(server, loop); });
+}
+
+/// Has the clients of the loop close once they are answered.
+void BeginToEnd(ServerState* server, LoopState* loop) {
+  for (const auto& [id, client] : loop->clients) {
+    if (client->blocked != nullptr) {
+      server->watches.End(client->blocked, BlockedClient::End::kClosed);
+    }
+    client->CloseSoon();
+  }
+}
+
+}  // namespace
+
+Status Server::Start(const ServerOptions& options, std::unique_ptr<Server>* server) {
+  NACRE_RETURN_IF_ERROR(CheckRange("the number of threads", options.threads, 1, 256));
+  NACRE_RETURN_IF_ERROR(CheckRange("the number of workers", options.workers, 1, 256));
+  NACRE_RETURN_IF_ERROR(CheckRange("the number of databases", options.databases, 1, 1024));
+  if (options.clients_max < 1) return Status::InvalidArgument("no client would be served");
+  std::unique_ptr<Store> store;
+  NACRE_RETURN_IF_ERROR(
+      Store::Open(options.database, options.database_name, options.databases, &store));
+  std::unique_ptr<Server> started(new Server(std::move(store), options.workers));
+  NACRE_RETURN_IF_ERROR(started->Open(options));
+  *server = std::move(started);
+  return Status::OK();
+}
+
+Server::Server(std::unique_ptr<Store> store, int workers)
+    : store_(std::move(store)), workers_(workers), state_(store_.get()) {}
+
+Server::~Server() { Stop(std::chrono::milliseconds(0)).IgnoreError(); }
+
+Status Server::Open(const ServerOptions& options) {
+  for (const auto& list : CommandLists()) {
+    for (const Command& command : list()) state_.commands[command.name] = &command;
+  }
+  state_.settings.clients_max.store(options.clients_max, std::memory_order_relaxed);
+  state_.settings.set_password(options.password);
+  state_.settings.SetFixed("databases", std::to_string(options.databases));
+  state_.settings.SetFixed("io-threads", std::to_string(options.threads));
+  state_.settings.SetFixed("proto-max-bulk-len", std::to_string(state_.limits.bulk_bytes_max));
+  for (int i = 0; i < 3; ++i) {
+    uint64_t id = 0;
+    NACRE_RETURN_IF_ERROR(DrawId(&id));
+    state_.run_id += fmt::format("{:016x}", id);
+  }
+  state_.run_id.resize(40);
+  Clock* const clock = Clock::System();
+  state_.started_at_ns = clock->NowNanos();
+  for (int i = 0; i < options.threads; ++i) {
+    uint64_t seed = 0;
+    NACRE_RETURN_IF_ERROR(DrawId(&seed));
+    auto loop = std::make_unique<LoopState>(clock, seed);
+    NACRE_RETURN_IF_ERROR(loop->loop.Open());
+    NACRE_RETURN_IF_ERROR(store_->db()->NewAsyncDB(&loop->loop, &loop->async));
+    loop->access = {store_.get(), &loop->loop, loop->async.get(), &workers_};
+    state_.loops.push_back(std::move(loop));
+  }
+  NACRE_RETURN_IF_ERROR(Listener::Open(options.listen, &state_, &listener_));
+  state_.address = listener_->address();
+  state_.settings.SetFixed("bind", state_.address.substr(0, state_.address.rfind(':')));
+  state_.settings.SetFixed("port", state_.address.substr(state_.address.rfind(':') + 1));
+  for (size_t i = 0; i < state_.loops.size(); ++i) {
+    LoopState* const loop = state_.loops[i].get();
+    loop->loop.Post([this, loop] { Tick(&state_, loop); });
+    if (i == 0) {
+      loop->loop.Post(
+          [this, loop, rest = options.sweep_interval] { SweepRepeatedly(&state_, loop, rest); });
+    }
+    threads_.emplace_back(fmt::format("nacre-loop{}", i), [loop] { loop->loop.Run(); });
+  }
+  return Status::OK();
+}
+
+Status Server::Stop(std::chrono::milliseconds patience) {
+  if (store_ == nullptr) return Status::OK();
+  if (!threads_.empty()) {
+    // The first loop accepts, and deals what it has accepted to the others before they are told.
+    state_.loops.front()->loop.Post([this] {
+      listener_->Stop();
+      for (const auto& each : state_.loops) {
+        each->loop.Post([this, loop = each.get()] { BeginToEnd(&state_, loop); });
+      }
+    });
+    AwaitNoClients(patience);
+    for (const auto& each : state_.loops) {
+      LoopState* const loop = each.get();
+      loop->loop.Post([loop] {
+        while (!loop->clients.empty()) loop->clients.begin()->second->Close();
+      });
+    }
+    // A client lives until its commands have ended, which the database sees to. Until then all
+    // loops run, as some commands ask the others.
+    AwaitNoClients(kCommandTime);
+    for (const auto& each : state_.loops) each->loop.Stop();
+    for (Thread& thread : threads_) thread.Join();
+    threads_.clear();
+  }
+  // Nothing is under way any more.
+  for (const auto& loop : state_.loops) loop->async.reset();
+  const Status closed = store_->Close();
+  store_ = nullptr;
+  return closed;
+}
+
+void Server::AwaitNoClients(std::chrono::milliseconds patience) const {
+  const Deadline deadline = Deadline::After(Clock::System(), patience);
+  while (state_.connections.load(std::memory_order_relaxed) > 0 && !deadline.Expired()) {
+    Clock::System()->SleepFor(kLook);
+  }
+}
+
+void Server::Collect(metrics::Page* page) const {
+  using metrics::Kind;
+  static constexpr metrics::Description kClients = {"nacre_server_clients",
+                                                    "Clients that are connected.", Kind::kGauge};
+  static constexpr metrics::Description kConnections = {
+      "nacre_server_connections_total", "Clients that have connected.", Kind::kCounter};
+  static constexpr metrics::Description kRejected = {
+      "nacre_server_rejected_connections_total", "Connections beyond maxclients.", Kind::kCounter};
+  static constexpr metrics::Description kExpired = {
+      "nacre_server_expired_keys_total", "Keys that were removed since they had expired.",
+      Kind::kCounter};
+  static constexpr metrics::Description kCommands = {
+      "nacre_server_commands_total", "Commands that clients have sent.", Kind::kCounter};
+  uint64_t commands = 0;
+  for (const auto& loop : state_.loops) commands += loop->commands.load(std::memory_order_relaxed);
+  page->Add(kClients, {}, state_.connections.load(std::memory_order_relaxed));
+  page->Add(kConnections, {}, state_.connections_total.load(std::memory_order_relaxed));
+  page->Add(kRejected, {}, state_.rejected.load(std::memory_order_relaxed));
+  page->Add(kExpired, {}, state_.expired_keys.load(std::memory_order_relaxed));
+  page->Add(kCommands, {}, commands);
+}
+
+}  // namespace nacre::server

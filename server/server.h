@@ -1,0 +1,67 @@
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "metrics/page.h"
+#include "nacre/options.h"
+#include "nacre/status.h"
+#include "server/loop/worker_pool.h"
+#include "server/session/listener.h"
+#include "server/session/server_state.h"
+#include "server/store/store.h"
+#include "util/threads/thread.h"
+
+namespace nacre::server {
+
+struct ServerOptions {
+  /// How the database is opened; its families have these options, too.
+  Options database;
+  std::string database_name = "redis";
+  /// HOST:PORT, where HOST is an address of IPv4, or of IPv6 in brackets; port 0 is a free one.
+  std::string listen = "127.0.0.1:6379";
+  int threads = 2;  ///< Event loops.
+  int workers = 4;  ///< Threads for what walks through many rows.
+  int databases = 16;
+  std::string password;  ///< Empty: clients need none.
+  int64_t clients_max = 10'000;
+  /// How often expired keys, and elements of keys that are gone, are looked for.
+  std::chrono::milliseconds sweep_interval{100};
+};
+
+/// Serves Redis's protocol from one database, which it opens and owns.
+///
+/// Thread safety: Stop, and the destructor, need all other calls to have returned.
+class Server final : public metrics::Source {
+ public:
+  /// Serves from when this returns. `InvalidArgument` for options that are out of range,
+  /// `IOError` if the address cannot be listened at; else as DB::Open.
+  static Status Start(const ServerOptions& options, std::unique_ptr<Server>* server);
+  ~Server() override;
+  Server(const Server&) = delete;
+  Server& operator=(const Server&) = delete;
+
+  /// HOST:PORT, with the port that was chosen.
+  const std::string& address() const { return state_.address; }
+  /// Accepts no more clients, answers what was begun, closes, and closes the database, which it
+  /// answers for. Clients that have not taken their answers after `patience` are dropped.
+  Status Stop(std::chrono::milliseconds patience);
+
+  void Collect(metrics::Page* page) const override;
+
+ private:
+  Server(std::unique_ptr<Store> store, int workers);
+  Status Open(const ServerOptions& options);
+  void AwaitNoClients(std::chrono::milliseconds patience) const;
+
+  std::unique_ptr<Store> store_;
+  WorkerPool workers_;
+  ServerState state_;
+  std::unique_ptr<Listener> listener_;
+  std::vector<Thread> threads_;
+};
+
+}  // namespace nacre::server

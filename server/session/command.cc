@@ -1,0 +1,78 @@
+#include "server/session/command.h"
+
+#include <algorithm>
+
+#include "server/resp/numbers.h"
+
+namespace nacre::server {
+
+bool TakesArguments(const Command& command, size_t argc) {
+  const auto count = static_cast<int>(std::min<size_t>(argc, INT32_MAX));
+  return command.arity >= 0 ? count == command.arity : count >= -command.arity;
+}
+
+void CountedKeys(const Call& call, size_t at, std::vector<KeyRef>* keys) {
+  int64_t count = 0;
+  if (at >= call.argc() || !ParseInteger(call.arg(at), &count)) return;
+  for (size_t i = at + 1; i < call.argc() && count > 0; ++i, --count) {
+    keys->push_back({call.database, call.arg(i)});
+  }
+}
+
+std::vector<KeyRef> KeysOf(const Call& call) {
+  const Command& command = *call.command;
+  std::vector<KeyRef> keys;
+  if (command.first_key > 0) {
+    const auto argc = static_cast<int>(call.argc());
+    const int last = command.last_key < 0 ? argc + command.last_key : command.last_key;
+    for (int i = command.first_key; i <= last && i < argc; i += command.key_step) {
+      keys.push_back({call.database, call.arg(static_cast<size_t>(i))});
+    }
+  }
+  if (command.keys != nullptr) command.keys(call, &keys);
+  return keys;
+}
+
+std::vector<SlotLock> LocksOf(const Call& call) {
+  const Command& command = *call.command;
+  if ((command.flags & kAllLocks) != 0) return LockTable::All();
+  LockMode mode = (command.flags & kWrites) != 0 ? LockMode::kChange : LockMode::kRead;
+  if (command.replaces != nullptr && command.replaces(call)) mode = LockMode::kReplace;
+  std::vector<SlotLock> locks;
+  for (const KeyRef& key : KeysOf(call)) {
+    locks.push_back({LockTable::SlotOf(key.database, key.key), mode});
+  }
+  if (command.more_locks != nullptr) command.more_locks(call, &locks);
+  return locks;
+}
+
+bool IntegerArgument(Call& call, size_t at, int64_t* value) {
+  if (ParseInteger(call.arg(at), value)) return true;
+  call.reply.Error(kNotInteger);
+  return false;
+}
+
+bool FloatArgument(Call& call, size_t at, double* value) {
+  if (ParseDouble(call.arg(at), value)) return true;
+  call.reply.Error(kNotFloat);
+  return false;
+}
+
+void WrongArity(Call& call) {
+  call.reply.Error("ERR wrong number of arguments for '" + std::string(call.command->name) +
+                   "' command");
+}
+
+void UnknownSubcommand(Call& call) {
+  call.reply.Error("ERR unknown subcommand '" + std::string(call.arg(1).substr(0, 128)) +
+                   "'. Try " + UpperCase(call.command->name) + " HELP.");
+}
+
+Task<bool> FindOfType(Call& call, std::string_view key, Type type, std::optional<Meta>* meta) {
+  *meta = co_await call.unit->Find(call.database, key);
+  if (!meta->has_value() || (*meta)->type == type) co_return true;
+  call.reply.Error(kWrongType);
+  co_return false;
+}
+
+}  // namespace nacre::server

@@ -1,0 +1,308 @@
+#include "server/session/connection.h"
+
+#include <sys/epoll.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <utility>
+
+#include "server/resp/numbers.h"
+#include "server/session/execute.h"
+#include "server/session/listener.h"
+#include "server/store/unix_time.h"
+
+namespace nacre::server {
+namespace {
+
+constexpr size_t kReceiveBytes = size_t{64} << 10;
+constexpr int kReceivesAtOnce = 4;
+/// What the slow log keeps of a command.
+constexpr size_t kSlowArgsMax = 32;
+constexpr size_t kSlowArgBytesMax = 128;
+
+/// Whether a browser has sent it, whose page must not give commands in the lines of its body.
+bool IsHttp(std::string_view word) { return SameWord(word, "POST") || SameWord(word, "Host:"); }
+
+std::string UnknownCommand(const Call& call) {
+  std::string text = "ERR unknown command '" + std::string(call.arg(0).substr(0, 128)) +
+                     "', with args beginning with: ";
+  for (size_t i = 1; i < call.argc() && text.size() < 256; ++i) {
+    text += "'" + std::string(call.arg(i).substr(0, 128)) + "' ";
+  }
+  return text;
+}
+
+}  // namespace
+
+void Connection::Start(int socket, ServerState* server, LoopState* loop) {
+  const auto connection = std::make_shared<Connection>(socket, server, loop);
+  if (!loop->loop.Add(socket, EPOLLIN, connection.get()).ok()) return;
+  connection->events_ = EPOLLIN;
+  connection->self_ = connection;
+  loop->clients[connection->id] = connection.get();
+}
+
+Connection::Connection(int socket, ServerState* server, LoopState* loop)
+    : socket_(socket), server_(server), loop_(loop), parser_(&server->limits) {
+  id = server->next_client.fetch_add(1, std::memory_order_relaxed);
+  address = NameOfEnd(socket, /*peer=*/true);
+  local_address = NameOfEnd(socket, /*peer=*/false);
+  authenticated = server->settings.password().empty();
+  connected_at_ns = last_seen_ns = loop->loop.clock()->NowNanos();
+  server->connections_total.fetch_add(1, std::memory_order_relaxed);
+}
+
+Connection::~Connection() {
+  ::close(socket_);
+  server_->connections.fetch_sub(1, std::memory_order_relaxed);
+}
+
+void Connection::OnEvents(uint32_t events) {
+  if (closed_) return;
+  if ((events & EPOLLOUT) != 0) Flush();
+  if (!closed_ && (events & EPOLLIN) != 0) Receive();
+  // There is nothing left to answer to.
+  if ((events & (EPOLLHUP | EPOLLERR)) != 0) Close();
+}
+
+void Connection::Receive() {
+  std::array<char, kReceiveBytes> bytes;
+  for (int i = 0; i < kReceivesAtOnce && !ended; ++i) {
+    const ssize_t got = ::recv(socket_, bytes.data(), bytes.size(), MSG_DONTWAIT);
+    if (got < 0 && (errno == EAGAIN || errno == EINTR)) break;
+    if (got <= 0) {
+      ended = true;
+      if (blocked != nullptr) server_->watches.End(blocked, BlockedClient::End::kClosed);
+      if (got < 0) return Close();
+      break;
+    }
+    parser_.Append({bytes.data(), static_cast<size_t>(got)});
+    if (static_cast<size_t>(got) < bytes.size()) break;
+  }
+  last_seen_ns = loop_->loop.clock()->CoarseNanos();
+  BeginNext();
+  if (ended) FlushSoon();
+  if (!closed_) UpdateEvents();
+}
+
+bool Connection::TakeRequest() {
+  if (next_ != nullptr) return true;
+  auto call = std::make_unique<Call>();
+  switch (parser_.Next(&call->request)) {
+    case RequestParser::Result::kMore:
+      return false;
+    case RequestParser::Result::kError:
+      if (ended) return false;
+      ended = true;
+      call->done = true;
+      call->reply.Error("ERR " + parser_.error());
+      calls_.push_back(std::move(call));
+      CloseSoon();
+      return false;
+    case RequestParser::Result::kRequest:
+      break;
+  }
+  if (IsHttp(call->arg(0))) {
+    CloseSoon();
+    return false;
+  }
+  call->client = this;
+  call->server = server_;
+  call->loop = loop_;
+  call->command = server_->FindCommand(call->arg(0));
+  next_ = std::move(call);
+  return true;
+}
+
+void Connection::BeginNext() {
+  if (beginning_ || closed_) return;
+  beginning_ = true;
+  while (barrier_ == nullptr && !closing && calls_.size() < kUnansweredMax &&
+         output_.size() - sent_ < kUnsentBytesMax && TakeRequest()) {
+    // What names no keys has no locks to come behind what is under way.
+    const Command* const command = next_->command;
+    const bool keyed = command != nullptr && (command->first_key > 0 || command->keys != nullptr);
+    if (!keyed && !calls_.empty()) {
+      TakeAnswers();
+      if (!calls_.empty()) break;
+    }
+    Begin(std::exchange(next_, nullptr));
+  }
+  beginning_ = false;
+  TakeAnswers();
+}
+
+bool Connection::Refuse(Call* call) const {
+  const Command* const command = call->command;
+  std::string error;
+  if (command == nullptr) {
+    error = UnknownCommand(*call);
+  } else if (!TakesArguments(*command, call->argc())) {
+    error = "ERR wrong number of arguments for '" + std::string(command->name) + "' command";
+  } else if (!authenticated && (command->flags & kNoAuth) == 0) {
+    error = "NOAUTH Authentication required.";
+  } else if (protocol == 2 && subscriptions() > 0 && (command->flags & kSubscribed) == 0) {
+    error = "ERR Can't execute '" + std::string(command->name) +
+            "': only (P|S)SUBSCRIBE / (P|S)UNSUBSCRIBE / PING / QUIT / RESET are allowed in this "
+            "context";
+  } else if (in_multi && (command->flags & kNoMulti) != 0) {
+    error = "ERR Command not allowed inside a transaction";
+  } else {
+    return false;
+  }
+  call->reply.Error(error);
+  return true;
+}
+
+bool Connection::Queue(Call* call) {
+  if (!in_multi || (call->command->flags & kAtOnce) != 0) return false;
+  if (queued.size() >= server_->limits.args_max) {
+    multi_failed = true;
+    call->reply.Error("ERR too many commands within MULTI");
+    return true;
+  }
+  queued.push_back({call->command, std::move(call->request)});
+  call->reply.Simple("QUEUED");
+  return true;
+}
+
+void Connection::Begin(std::unique_ptr<Call> owned) {
+  Call* const call = owned.get();
+  calls_.push_back(std::move(owned));
+  call->reply.set_protocol(protocol);
+  call->database = database;
+  call->answered = replies && !std::exchange(skips_next, false);
+  loop_->commands.fetch_add(1, std::memory_order_relaxed);
+  if (call->command != nullptr) last_command = call->command->name;
+  if (Refuse(call)) {
+    multi_failed |= in_multi;
+    call->done = true;
+  } else if (Queue(call)) {
+    call->done = true;
+  } else {
+    barrier_ = call;
+    loop_->loop.Spawn(Run(shared_from_this(), call));
+  }
+}
+
+Task<void> Connection::Run(std::shared_ptr<Connection> self, Call* call) {
+  Clock* const clock = loop_->loop.clock();
+  const uint64_t began = clock->NowNanos();
+  co_await Execute(call);
+  const auto micros = static_cast<int64_t>((clock->NowNanos() - began) / 1000);
+  const int64_t slow = server_->settings.slow_micros.load(std::memory_order_relaxed);
+  if (slow >= 0 && micros >= slow) self->NoteSlow(*call, micros);
+  self->LetNextBegin(call);
+  call->done = true;
+  if (!self->beginning_) self->BeginNext();
+}
+
+void Connection::NoteSlow(const Call& call, int64_t micros) const {
+  SlowLog::Entry entry;
+  entry.unix_seconds = static_cast<int64_t>(UnixMillis() / 1000);
+  entry.micros = micros;
+  // As Redis does it: the last argument that is kept tells how many are not.
+  const bool all = call.argc() <= kSlowArgsMax;
+  for (size_t i = 0; i < (all ? call.argc() : kSlowArgsMax - 1); ++i) {
+    std::string arg(call.arg(i).substr(0, kSlowArgBytesMax));
+    if (call.arg(i).size() > kSlowArgBytesMax) {
+      arg += "... (" + std::to_string(call.arg(i).size() - kSlowArgBytesMax) + " more bytes)";
+    }
+    entry.args.push_back(std::move(arg));
+  }
+  if (!all) {
+    entry.args.push_back("... (" + std::to_string(call.argc() - kSlowArgsMax + 1) +
+                         " more arguments)");
+  }
+  entry.client_address = address;
+  entry.client_name = name;
+  server_->slow_log.Add(
+      std::move(entry),
+      static_cast<size_t>(server_->settings.slow_log_entries_max.load(std::memory_order_relaxed)));
+}
+
+void Connection::LetNextBegin(const Call* call) {
+  if (barrier_ != call) return;
+  barrier_ = nullptr;
+  if (beginning_) return;
+  // Not from within the command that lets others begin.
+  loop_->loop.AtTurnEnd([self = shared_from_this()] { self->BeginNext(); });
+}
+
+void Connection::TakeAnswers() {
+  if (calls_.empty() || !calls_.front()->done) return;
+  while (!calls_.empty() && calls_.front()->done) {
+    if (calls_.front()->answered) output_.append(calls_.front()->reply.bytes());
+    calls_.pop_front();
+  }
+  FlushSoon();
+}
+
+void Connection::Send(std::string_view bytes) {
+  output_.append(bytes);
+  if (output_.size() - sent_ > kUnsentBytesMax) return Close();
+  FlushSoon();
+}
+
+void Connection::CloseSoon() {
+  closing = true;
+  FlushSoon();
+}
+
+void Connection::FlushSoon() {
+  if (flushing_soon_ || closed_) return;
+  flushing_soon_ = true;
+  loop_->loop.AtTurnEnd([self = shared_from_this()] {
+    self->flushing_soon_ = false;
+    self->Flush();
+  });
+}
+
+void Connection::Flush() {
+  if (closed_) return;
+  while (sent_ < output_.size()) {
+    const ssize_t sent = ::send(socket_, output_.data() + sent_, output_.size() - sent_,
+                                MSG_DONTWAIT | MSG_NOSIGNAL);
+    if (sent < 0 && errno == EINTR) continue;
+    if (sent < 0 && errno == EAGAIN) break;
+    if (sent < 0) return Close();
+    sent_ += static_cast<size_t>(sent);
+  }
+  if (sent_ == output_.size()) {
+    output_.clear();
+    sent_ = 0;
+    if (calls_.empty() && (closing || (ended && next_ == nullptr))) return Close();
+  }
+  UpdateEvents();
+  BeginNext();
+}
+
+void Connection::UpdateEvents() {
+  const bool full =
+      calls_.size() >= kUnansweredMax || output_.size() - sent_ >= kUnsentBytesMax ||
+      ((next_ != nullptr || barrier_ != nullptr) && parser_.buffered() >= kUnparsedBytesMax);
+  const uint32_t wanted = (ended || full ? 0U : static_cast<uint32_t>(EPOLLIN)) |
+                          (sent_ < output_.size() ? static_cast<uint32_t>(EPOLLOUT) : 0U);
+  if (wanted == events_) return;
+  events_ = wanted;
+  loop_->loop.Change(socket_, events_, this);
+}
+
+void Connection::Close() {
+  if (closed_) return;
+  closed_ = ended = true;
+  loop_->loop.Remove(socket_);
+  ::shutdown(socket_, SHUT_RDWR);
+  loop_->clients.erase(id);
+  if (watch != nullptr) server_->watches.Unwatch(std::exchange(watch, nullptr));
+  if (blocked != nullptr) server_->watches.End(blocked, BlockedClient::End::kClosed);
+  server_->pubsub.UnsubscribeAll(this, loop_);
+  next_.reset();
+  // Events that were found already may still come.
+  loop_->loop.Post([self = std::exchange(self_, nullptr)] {});
+}
+
+}  // namespace nacre::server

@@ -1,0 +1,105 @@
+#include "server/session/pubsub.h"
+
+#include <memory>
+
+#include "server/resp/numbers.h"
+#include "server/resp/reply.h"
+#include "server/session/server_state.h"
+
+namespace nacre::server {
+namespace {
+
+/// A message on its way to the clients of one loop.
+struct Delivery {
+  std::string channel;
+  std::string message;
+  /// The clients, each with the pattern that it subscribed by; empty: by the channel's name.
+  std::vector<std::pair<uint64_t, std::string>> to;
+};
+
+void Deliver(LoopState* loop, const Delivery& delivery) {
+  for (const auto& [id, pattern] : delivery.to) {
+    const auto client = loop->clients.find(id);
+    if (client == loop->clients.end()) continue;
+    Reply reply(client->second->protocol);
+    reply.Push(pattern.empty() ? 3 : 4);
+    reply.Bulk(pattern.empty() ? "message" : "pmessage");
+    if (!pattern.empty()) reply.Bulk(pattern);
+    reply.Bulk(delivery.channel);
+    reply.Bulk(delivery.message);
+    client->second->Send(reply.bytes());
+  }
+}
+
+}  // namespace
+
+void PubSub::Subscribe(Client* client, LoopState* loop, Kind kind, const std::string& name) {
+  const bool added =
+      (kind == Kind::kChannel ? client->channels : client->patterns).insert(name).second;
+  if (!added) return;
+  const MutexLock lock(&mutex_);
+  Of(kind)[name].emplace(loop, client->id);
+}
+
+void PubSub::Unsubscribe(Client* client, LoopState* loop, Kind kind, const std::string& name) {
+  if ((kind == Kind::kChannel ? client->channels : client->patterns).erase(name) == 0) return;
+  const MutexLock lock(&mutex_);
+  const auto subscribers = Of(kind).find(name);
+  subscribers->second.erase({loop, client->id});
+  if (subscribers->second.empty()) Of(kind).erase(subscribers);
+}
+
+void PubSub::UnsubscribeAll(Client* client, LoopState* loop) {
+  while (!client->channels.empty()) {
+    Unsubscribe(client, loop, Kind::kChannel, std::string(*client->channels.begin()));
+  }
+  while (!client->patterns.empty()) {
+    Unsubscribe(client, loop, Kind::kPattern, std::string(*client->patterns.begin()));
+  }
+}
+
+int64_t PubSub::Publish(std::string_view channel, std::string_view message) {
+  std::map<LoopState*, std::vector<std::pair<uint64_t, std::string>>> to;
+  int64_t count = 0;
+  const MutexLock lock(&mutex_);
+  if (const auto named = channels_.find(std::string(channel)); named != channels_.end()) {
+    for (const auto& [loop, id] : named->second) to[loop].emplace_back(id, "");
+    count += static_cast<int64_t>(named->second.size());
+  }
+  for (const auto& [pattern, subscribers] : patterns_) {
+    if (!MatchesGlob(pattern, channel)) continue;
+    for (const auto& [loop, id] : subscribers) to[loop].emplace_back(id, pattern);
+    count += static_cast<int64_t>(subscribers.size());
+  }
+  // With the mutex held, so that all see messages of a channel in the same order.
+  for (auto& [loop, clients] : to) {
+    auto delivery = std::make_shared<Delivery>();
+    delivery->channel = channel;
+    delivery->message = message;
+    delivery->to = std::move(clients);
+    loop->loop.Post([loop = loop, delivery] { Deliver(loop, *delivery); });
+  }
+  return count;
+}
+
+std::vector<std::string> PubSub::Channels(std::string_view pattern) const {
+  std::vector<std::string> found;
+  const MutexLock lock(&mutex_);
+  for (const auto& [name, subscribers] : channels_) {
+    if (MatchesGlob(pattern, name)) found.push_back(name);
+  }
+  return found;
+}
+
+size_t PubSub::Subscribers(const std::string& channel) const {
+  const MutexLock lock(&mutex_);
+  const auto found = channels_.find(channel);
+  return found == channels_.end() ? 0 : found->second.size();
+}
+
+size_t PubSub::patterns() const {
+  const MutexLock lock(&mutex_);
+  return patterns_.size();
+}
+
+}  // namespace nacre::server

@@ -1,0 +1,72 @@
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "nacre/async.h"
+#include "server/loop/event_loop.h"
+#include "server/resp/request_parser.h"
+#include "server/session/command.h"
+#include "server/session/cursor_table.h"
+#include "server/session/pubsub.h"
+#include "server/session/settings.h"
+#include "server/session/slow_log.h"
+#include "server/session/watch_table.h"
+#include "server/store/store.h"
+#include "util/random.h"
+
+namespace nacre::server {
+
+/// One event loop with what belongs to it.
+///
+/// Thread safety: code of the loop only, but for the counters.
+struct LoopState {
+  LoopState(Clock* clock, uint64_t seed) : loop(clock), random(seed) {}
+
+  EventLoop loop;
+  std::unique_ptr<AsyncDB> async;
+  StoreAccess access;
+  Random random;                        ///< For commands that choose elements at random.
+  std::map<uint64_t, Client*> clients;  ///< By their ids.
+  std::atomic<uint64_t> commands{0};
+};
+
+/// The version of Redis whose commands and errors these are, as clients ask for it.
+inline constexpr const char* kRedisVersion = "7.0.15";
+
+/// What all loops of a server share. The loops are made before any of them runs.
+///
+/// Thread safety: all of it may be used from many threads at once.
+class ServerState {
+ public:
+  explicit ServerState(Store* shared_store) : store(shared_store) {}
+
+  Store* const store;
+  WatchTable watches;
+  RequestLimits limits;
+  Settings settings;
+  SlowLog slow_log;
+  CursorTable cursors;
+  PubSub pubsub;
+  std::vector<std::unique_ptr<LoopState>> loops;
+  std::unordered_map<std::string_view, const Command*> commands;
+  std::string address;  ///< HOST:PORT that is listened at.
+  std::string run_id;   ///< 40 hexadecimal digits, drawn at the start.
+  uint64_t started_at_ns = 0;
+  std::atomic<uint64_t> next_client{1};
+  std::atomic<uint64_t> connections{0};        ///< Open ones.
+  std::atomic<uint64_t> connections_total{0};  ///< All that there were.
+  std::atomic<uint64_t> rejected{0};           ///< Connections beyond maxclients.
+  std::atomic<uint64_t> expired_keys{0};       ///< Keys that were removed since they had expired.
+
+  /// Null: there is no such command.
+  const Command* FindCommand(std::string_view name) const;
+};
+
+}  // namespace nacre::server

@@ -1,0 +1,113 @@
+#include "server/store/store.h"
+
+#include <algorithm>
+
+#include "nacre/iterator.h"
+#include "server/resp/numbers.h"
+#include "server/store/encoding.h"
+#include "util/draw_id.h"
+
+namespace nacre::server {
+namespace {
+
+std::string FamilyName(int number) {
+  return number == 0 ? kDefaultColumnFamilyName : "db" + std::to_string(number);
+}
+
+/// Which database a family is; false for one that is none.
+bool NumberOf(const std::string& family, int databases, int* number) {
+  for (*number = 0; *number < databases; ++*number) {
+    if (family == FamilyName(*number)) return true;
+  }
+  return false;
+}
+
+}  // namespace
+
+Status Store::Open(const Options& options, const std::string& name, int databases,
+                   std::unique_ptr<Store>* store) {
+  std::unique_ptr<Store> opened(new Store(databases));
+  uint64_t incarnation = 0;
+  NACRE_RETURN_IF_ERROR(DrawId(&incarnation));
+  opened->next_incarnation_.store(incarnation, std::memory_order_relaxed);
+  opened->family_options_ = options;
+  NACRE_RETURN_IF_ERROR(opened->OpenDatabases(options, name));
+  *store = std::move(opened);
+  return Status::OK();
+}
+
+Status Store::OpenDatabases(const Options& options, const std::string& name) {
+  std::vector<std::string> names;
+  const Status listed = DB::ListColumnFamilies(options, name, &names);
+  if (listed.IsNotFound()) {
+    names = {kDefaultColumnFamilyName};
+  } else if (!listed.ok()) {
+    return listed;
+  }
+  std::vector<ColumnFamilyDescriptor> families;
+  std::vector<int> numbers;
+  for (const std::string& family : names) {
+    int number = 0;
+    if (!NumberOf(family, databases(), &number)) {
+      return Status::InvalidArgument("database '" + name + "' has the family '" + family +
+                                     "', which no database number below " +
+                                     std::to_string(databases()) + " stands for");
+    }
+    numbers.push_back(number);
+    families.emplace_back(family, options);
+  }
+  std::vector<ColumnFamilyHandle*> handles;
+  NACRE_RETURN_IF_ERROR(DB::Open(options, name, families, &handles, &db_));
+  Status status;
+  for (size_t i = 0; i < handles.size(); ++i) {
+    const Status adopted = Adopt(numbers[i], handles[i]);
+    if (status.ok()) status = adopted;
+  }
+  return status;
+}
+
+Store::~Store() { Close().IgnoreError(); }
+
+Status Store::Close() {
+  if (db_ == nullptr) return Status::OK();
+  const MutexLock lock(&mutex_);
+  for (const std::unique_ptr<Database>& database : made_) {
+    db_->DestroyColumnFamilyHandle(database->family).IgnoreError();
+  }
+  made_.clear();
+  const Status closed = db_->Close();
+  db_ = nullptr;
+  return closed;
+}
+
+Status Store::Adopt(int number, ColumnFamilyHandle* family) {
+  auto database = std::make_unique<Database>();
+  database->family = family;
+  const std::string first(1, kElementRow);
+  const std::string behind(1, kElementRow + 1);
+  const Slice limit(behind);
+  ReadOptions options;
+  options.iterate_upper_bound = &limit;
+  Status status;
+  {
+    const std::unique_ptr<Iterator> iterator = db_->NewIterator(options, family);
+    iterator->Seek(first);
+    database->has_elements.store(iterator->Valid(), std::memory_order_relaxed);
+    status = iterator->status();
+  }
+  const MutexLock lock(&mutex_);
+  databases_[static_cast<size_t>(number)].store(database.get(), std::memory_order_release);
+  made_.push_back(std::move(database));
+  return status;
+}
+
+Status Store::Make(int number) {
+  if (Find(number) != nullptr) return Status::OK();
+  ColumnFamilyHandle* family = nullptr;
+  const Status made = db_->CreateColumnFamily(family_options_, FamilyName(number), &family);
+  if (made.ok()) return Adopt(number, family);
+  // Another loop may have been faster.
+  return Find(number) != nullptr ? Status::OK() : made;
+}
+
+}  // namespace nacre::server

@@ -1,0 +1,84 @@
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "nacre/async.h"
+#include "nacre/db.h"
+#include "nacre/options.h"
+#include "nacre/status.h"
+#include "server/loop/event_loop.h"
+#include "server/loop/worker_pool.h"
+#include "server/store/lock_table.h"
+#include "util/mutex.h"
+
+namespace nacre::server {
+
+/// The Nacre database behind a server. Redis's database 0 is its default family, number N the
+/// family "dbN", which is made when it is first selected.
+///
+/// This process owns the database, so that locks of this process keep commands apart. A keyspace of
+/// several servers needs transactions in their place, at UnitOfWork::Lock and Commit.
+///
+/// Thread safety: all methods may be called from many threads at once.
+class Store {
+ public:
+  /// One database of Redis.
+  struct Database {
+    ColumnFamilyHandle* family = nullptr;
+    /// There may be rows other than those of strings: what replaces a key has to look for them. It
+    /// is set with the key's lock held, before the first of them is written.
+    std::atomic<bool> has_elements{false};
+  };
+
+  /// As DB::Open answers.
+  static Status Open(const Options& options, const std::string& name, int databases,
+                     std::unique_ptr<Store>* store);
+  ~Store();
+  Store(const Store&) = delete;
+  Store& operator=(const Store&) = delete;
+
+  int databases() const { return static_cast<int>(databases_.size()); }
+  /// Null if it was never selected. `number` is below databases().
+  Database* Find(int number) const {
+    return databases_[static_cast<size_t>(number)].load(std::memory_order_acquire);
+  }
+  /// Makes the database if it is not there, which blocks.
+  Status Make(int number) EXCLUDES(mutex_);
+
+  /// Closes the database; everything else has ended.
+  Status Close();
+
+  DB* db() const { return db_.get(); }
+  LockTable* locks() { return &locks_; }
+  /// Differs from all others that the same key has had: the first one is drawn at random.
+  uint64_t NewIncarnation() { return next_incarnation_.fetch_add(1, std::memory_order_relaxed); }
+
+ private:
+  explicit Store(int databases) : databases_(static_cast<size_t>(databases)) {}
+  Status OpenDatabases(const Options& options, const std::string& name);
+  /// Takes a family that was opened or made.
+  Status Adopt(int number, ColumnFamilyHandle* family);
+
+  std::unique_ptr<DB> db_;
+  ColumnFamilyOptions family_options_;
+  std::atomic<uint64_t> next_incarnation_{0};
+  LockTable locks_;
+  Mutex mutex_;  ///< One family is made at a time.
+  std::vector<std::unique_ptr<Database>> made_ GUARDED_BY(mutex_);
+  /// The release of a pointer is paired with the acquire in Find.
+  std::vector<std::atomic<Database*>> databases_;
+};
+
+/// How one loop reaches the store.
+struct StoreAccess {
+  Store* store = nullptr;
+  EventLoop* loop = nullptr;
+  AsyncDB* async = nullptr;
+  WorkerPool* workers = nullptr;
+};
+
+}  // namespace nacre::server

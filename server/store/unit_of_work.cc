@@ -1,0 +1,230 @@
+#include "server/store/unit_of_work.h"
+
+#include <algorithm>
+
+#include "nacre/iterator.h"
+#include "server/store/unix_time.h"
+
+namespace nacre::server {
+namespace {
+
+Status ScanRows(DB* db, ColumnFamilyHandle* family, const RowRange& range, std::vector<Row>* rows) {
+  const Slice from(range.from);
+  const Slice to(range.to);
+  ReadOptions options;
+  options.iterate_lower_bound = &from;
+  options.iterate_upper_bound = &to;
+  const std::unique_ptr<Iterator> iterator = db->NewIterator(options, family);
+  range.reverse ? iterator->SeekToLast() : iterator->Seek(from);
+  for (size_t i = 0; iterator->Valid() && rows->size() < range.limit; ++i) {
+    if (i >= range.skip) {
+      rows->push_back({iterator->key().ToString(), iterator->value().ToString()});
+    }
+    range.reverse ? iterator->Prev() : iterator->Next();
+  }
+  return iterator->status();
+}
+
+Status Malformed(std::string_view key) {
+  return Status::Corruption("the meta row of key '" + std::string(key) + "' is malformed");
+}
+
+}  // namespace
+
+UnitOfWork::UnitOfWork(const StoreAccess* access, bool changes)
+    : access_(*access), changes_(changes), now_ms_(UnixMillis()) {}
+
+Task<void> UnitOfWork::Lock(std::vector<SlotLock> locks) {
+  LockTable::Normalize(&locks);
+  for (const SlotLock& lock : locks) {
+    co_await access_.store->locks()->Lock(access_.loop, lock);
+    locks_.push_back(lock);
+  }
+  now_ms_ = UnixMillis();
+}
+
+void UnitOfWork::Unlock() {
+  for (const SlotLock& lock : locks_) access_.store->locks()->Unlock(lock);
+  locks_.clear();
+}
+
+// ---- Keys ---------------------------------------------------------------------------------------
+
+Task<std::optional<Meta>> UnitOfWork::Find(int database, std::string_view key) {
+  const std::optional<std::string> bytes = co_await Get(database, MetaRow(key));
+  if (!bytes.has_value()) co_return std::nullopt;
+  Meta meta;
+  if (!DecodeMeta(*bytes, &meta)) {
+    Fail(Malformed(key));
+    co_return std::nullopt;
+  }
+  meta.stored_expiry_ms = meta.expires_at_ms;
+  if (meta.ExpiredAt(now_ms_)) {
+    if (changes_) {
+      ++expired_;
+      Delete(database, MetaRow(key));
+      if (meta.type != Type::kString) Put(database, GarbageRow(key, meta.incarnation), "");
+    }
+    co_return std::nullopt;
+  }
+  co_return meta;
+}
+
+Meta UnitOfWork::NewCollection(int database, Type type) {
+  access_.store->Find(database)->has_elements.store(true, std::memory_order_relaxed);
+  Meta meta;
+  meta.type = type;
+  meta.incarnation = access_.store->NewIncarnation();
+  return meta;
+}
+
+void UnitOfWork::Save(int database, std::string_view key, const Meta& meta) {
+  const bool there = meta.type == Type::kString || meta.count > 0;
+  touched_.push_back({database, std::string(key), there});
+  if (!there) {
+    Delete(database, MetaRow(key));
+    return;
+  }
+  Put(database, MetaRow(key), EncodeMeta(meta));
+  if (meta.expires_at_ms != 0 && meta.expires_at_ms != meta.stored_expiry_ms) {
+    Put(database, ExpiryRow(meta.expires_at_ms, key), "");
+  }
+}
+
+void UnitOfWork::Remove(int database, std::string_view key, const Meta& meta) {
+  touched_.push_back({database, std::string(key), false});
+  Delete(database, MetaRow(key));
+  if (meta.type != Type::kString) Put(database, GarbageRow(key, meta.incarnation), "");
+}
+
+// ---- Rows ---------------------------------------------------------------------------------------
+
+Task<std::optional<std::string>> UnitOfWork::Get(int database, std::string row) {
+  if (++gets_ % Yield::kTasksMax == 0) co_await Yield(access_.loop);
+  if (!status_.ok()) co_return std::nullopt;
+  RowName name(database, std::move(row));
+  if (!rows_.empty()) {
+    const auto changed = rows_.find(name);
+    if (changed != rows_.end()) co_return changed->second;
+  }
+  if (cleared_.contains(database)) co_return std::nullopt;
+  PinnableSlice value;
+  const Status got = co_await access_.async->GetAsync({}, Family(database), name.second, &value);
+  if (got.ok()) co_return value.ToString();
+  if (!got.IsNotFound()) Fail(got);
+  co_return std::nullopt;
+}
+
+Task<std::vector<std::optional<std::string>>> UnitOfWork::MultiGet(int database,
+                                                                   std::vector<std::string> rows) {
+  std::vector<std::optional<std::string>> found(rows.size());
+  if (!status_.ok() || rows.empty()) co_return found;
+  std::vector<Slice> keys(rows.begin(), rows.end());
+  std::vector<PinnableSlice> values(rows.size());
+  std::vector<Status> statuses(rows.size());
+  const Status all = co_await access_.async->MultiGetAsync(
+      {}, Family(database), keys.size(), keys.data(), values.data(), statuses.data());
+  if (!all.ok()) Fail(all);
+  for (size_t i = 0; i < rows.size(); ++i) {
+    const auto changed = rows_.empty() ? rows_.end() : rows_.find({database, rows[i]});
+    if (changed != rows_.end()) {
+      found[i] = changed->second;
+    } else if (cleared_.contains(database)) {
+      continue;
+    } else if (statuses[i].ok()) {
+      found[i] = values[i].ToString();
+    } else if (!statuses[i].IsNotFound()) {
+      Fail(statuses[i]);
+    }
+  }
+  co_return found;
+}
+
+bool UnitOfWork::HasChangesIn(int database, const RowRange& range) const {
+  const auto first = FirstChange(database, range.from);
+  return first != rows_.end() && first->first.first == database && first->first.second < range.to;
+}
+
+void UnitOfWork::ApplyChanges(int database, const RowRange& range, std::vector<Row>* rows) const {
+  std::map<std::string, std::string> merged;
+  for (Row& row : *rows) merged.emplace(std::move(row.key), std::move(row.value));
+  for (auto i = FirstChange(database, range.from);
+       i != rows_.end() && i->first.first == database && i->first.second < range.to; ++i) {
+    if (i->second.has_value()) {
+      merged[i->first.second] = *i->second;
+    } else {
+      merged.erase(i->first.second);
+    }
+  }
+  rows->clear();
+  for (const auto& [key, value] : merged) rows->push_back({key, value});
+  if (range.reverse) std::reverse(rows->begin(), rows->end());
+  const size_t skip = std::min(range.skip, rows->size());
+  rows->erase(rows->begin(), rows->begin() + static_cast<ptrdiff_t>(skip));
+  if (rows->size() > range.limit) rows->resize(range.limit);
+}
+
+Task<std::vector<Row>> UnitOfWork::Scan(int database, RowRange range) {
+  std::vector<Row> rows;
+  if (!status_.ok() || range.limit == 0 || range.from >= range.to) co_return rows;
+  if (cleared_.contains(database)) {
+    ApplyChanges(database, range, &rows);
+    co_return rows;
+  }
+  const bool changed = HasChangesIn(database, range);
+  RowRange stored = range;
+  if (changed) {
+    stored.skip = 0;
+    stored.limit = SIZE_MAX;
+    stored.reverse = false;
+  }
+  Status status;
+  Offload offload(access_.loop, access_.workers,
+                  [&] { status = ScanRows(access_.store->db(), Family(database), stored, &rows); });
+  co_await offload;
+  if (!status.ok()) {
+    Fail(std::move(status));
+    rows.clear();
+  } else if (changed) {
+    ApplyChanges(database, range, &rows);
+  }
+  co_return rows;
+}
+
+void UnitOfWork::Put(int database, std::string row, std::string value) {
+  rows_.insert_or_assign(RowName(database, std::move(row)), std::move(value));
+}
+
+void UnitOfWork::Delete(int database, std::string row) {
+  rows_.insert_or_assign(RowName(database, std::move(row)), std::nullopt);
+}
+
+void UnitOfWork::Clear(int database) {
+  std::erase_if(rows_, [&](const auto& row) { return row.first.first == database; });
+  cleared_.insert(database);
+}
+
+// ---- The end ------------------------------------------------------------------------------------
+
+AsyncStatus UnitOfWork::Submit() {
+  batch_.Clear();
+  for (const int database : cleared_) {
+    // Rows begin with a letter.
+    Note(batch_.DeleteRange(Family(database), Slice(), Slice("\xff")));
+  }
+  cleared_.clear();
+  for (const auto& [name, value] : rows_) {
+    ColumnFamilyHandle* const family = Family(name.first);
+    Note(value.has_value() ? batch_.Put(family, name.second, *value)
+                           : batch_.Delete(family, name.second));
+  }
+  rows_.clear();
+  if (!status_.ok()) batch_.Clear();
+  return access_.async->WriteAsync({}, &batch_);
+}
+
+void UnitOfWork::Note(Status status) {
+  if (!status.ok()) Fail(std::move(status));
+}
+
+}  // namespace nacre::server

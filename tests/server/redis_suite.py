@@ -1,0 +1,192 @@
+"""Runs Redis's own tests, of Debian's source package, against nacre-server.
+
+usage: redis_suite.py FOLDER_OF_BINARIES CACHE_FOLDER [UNIT...]
+
+Answers 1 if a test fails, or fewer tests run than have run before; 77 if the source or Tcl is not
+to be had. What is left out is listed below, with the reasons. Two lines of the suite's harness are
+changed: it need not forget functions (there are none), nor set what Redis alone can be told.
+"""
+
+import pathlib
+import random
+import re
+import shutil
+import subprocess
+import sys
+import time
+
+VERSION = "7.0.15"
+SKIPPED = 77
+
+# Groups of tests, by the suite's own tags.
+LEFT_OUT_TAGS = {
+    "needs:debug": "look into Redis's memory or files by DEBUG",
+    "needs:repl": "need Redis's replication",
+    "needs:config-maxmemory": "need maxmemory, and eviction",
+    "large-memory": "take gigabytes",
+    "slow": "take minutes",
+    "cluster:skip": "compare databases by DEBUG DIGEST",
+}
+DUMP = "needs DUMP and RESTORE"
+SORT = "needs SORT"
+STREAMS = "needs streams"
+SCRIPTS = "needs Lua scripts"
+GEO = "needs GEOADD"
+EVENTS = "needs keyspace notifications"
+LATER = ("clients that wait are served soon after what they wait for was acknowledged, and the "
+         "test expects it to be before")
+# By unit: how many of its tests run at least, and which are left out, by name or by a pattern
+# behind a slash.
+UNITS = {
+    "unit/type/string": (71, {}),
+    "unit/type/incr": (23, {}),
+    "unit/type/hash": (70, {"/^Hash ziplist of various encodings": DUMP}),
+    "unit/type/list": (213, {
+        "Circular BRPOPLPUSH": LATER,
+        "/when result key is created by SORT": SORT,
+        "/^List ziplist of various encodings": DUMP,
+    }),
+    "unit/type/set": (94, {}),
+    "unit/type/zset": (268, {"BZMPOP with multiple blocked clients": LATER}),
+    "unit/expire": (56, {}),
+    "unit/scan": (17, {}),
+    "unit/keyspace": (39, {"/^COPY basic usage for stream": STREAMS}),
+    "unit/multi": (23, {
+        "/script timeout": SCRIPTS,
+        "Blocking commands ignores the timeout": STREAMS,
+        "MULTI with SAVE": "there is no SAVE",
+        "MULTI with SHUTDOWN": "there is no SHUTDOWN",
+        "MULTI with config error": "needs maxmemory",
+    }),
+    "unit/bitops": (44, {
+        "SETBIT/BITFIELD only increase dirty when the value changed":
+            "INFO does not count changes since the last save",
+    }),
+    "unit/bitfield": (16, {}),
+    "unit/pubsub": (15, {"/^Keyspace notifications": EVENTS}),
+    "unit/protocol": (19, {}),
+    "unit/quit": (3, {}),
+    "unit/slowlog": (8, {
+        "SLOWLOG - Rewritten commands are logged as their original command": GEO,
+    }),
+}
+
+
+def run(command, folder, **more):
+    return subprocess.run(command, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                          text=True, errors="replace", check=False, **more)
+
+
+def fetch(cache: pathlib.Path) -> pathlib.Path | None:
+    """The folder of the source, which is fetched once; None if it cannot be."""
+    source = cache / f"redis-{VERSION}"
+    if source.is_dir():
+        return source
+    apt = cache / "apt"
+    shutil.rmtree(apt, ignore_errors=True)
+    for folder in ("lists/partial", "cache/archives/partial"):
+        (apt / folder).mkdir(parents=True)
+    (apt / "sources.list").write_text(
+        "deb-src http://deb.debian.org/debian bookworm main\n"
+        "deb-src http://deb.debian.org/debian-security bookworm-security main\n")
+    # Lists of its own: those of the machine need not name sources.
+    options = ["-o", f"Dir::Etc::SourceList={apt}/sources.list", "-o",
+               "Dir::Etc::SourceParts=/dev/null", "-o", f"Dir::State::Lists={apt}/lists", "-o",
+               f"Dir::Cache={apt}/cache"]
+    for command in (["update"], ["source", "--download-only", "redis"]):
+        fetched = run(["apt-get", *options, *command], cache, timeout=240)
+        if fetched.returncode != 0:
+            print(fetched.stdout)
+            return None
+    unpacked = run(["tar", "xzf", f"redis_{VERSION}.orig.tar.gz"], cache, timeout=60)
+    if unpacked.returncode != 0:
+        print(unpacked.stdout)
+        return None
+    harness = source / "tests/support/server.tcl"
+    text = harness.read_text()
+    changed = text.replace("    r function flush\n", "", 1).replace(
+        "        r config set $param $val\n", "        catch {r config set $param $val}\n")
+    if changed.count("catch {r config set $param $val}") != 2 or "function flush" in changed:
+        print("the suite's harness is not the one that is known")
+        shutil.rmtree(source)
+        return None
+    harness.write_text(changed)
+    return source
+
+
+class Server:
+    """nacre-server over an embedded pool."""
+
+    def __init__(self, binaries: pathlib.Path):
+        self.process = subprocess.Popen(
+            [binaries / "nacre-server", "--pool=embedded:?nodes=1&size=1GiB",
+             "--listen=127.0.0.1:0", "--write_buffer_size=16777216"],
+            stdout=subprocess.PIPE, text=True)
+        line = self.process.stdout.readline()
+        match = re.search(r":(\d+)$", line.strip())
+        if match is None:
+            raise RuntimeError(f"nacre-server did not begin to serve: {line}")
+        self.port = int(match.group(1))
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.process.terminate()
+        self.process.wait(timeout=60)
+        self.process.stdout.close()
+
+
+def run_unit(source: pathlib.Path, port: int, unit: str) -> bool:
+    """Prints what failed; whether nothing did."""
+    least, left_out = UNITS[unit]
+    tags = " ".join(f"-{tag}" for tag in LEFT_OUT_TAGS)
+    # The harness says nothing of tests that it leaves out for their names.
+    skip = source / "skipped_tests.txt"
+    skip.write_text("".join(name + "\n" for name in left_out))
+    began = time.monotonic()
+    # The harness looks for free ports from there on; others may run it, too.
+    base_port = random.randrange(20_000, 30_000)
+    result = run(
+        ["./runtest", "--host", "127.0.0.1", "--port", str(port), "--baseport", str(base_port),
+         "--singledb", "--ignore-encoding", "--ignore-digest", "--durable", "--timeout", "60",
+         "--tags", tags, "--skipfile", str(skip), "--single", unit], source, timeout=300)
+    text = re.sub(r"\x1b\[[0-9;]*m", "", result.stdout)
+    passed = len(re.findall(r"^\[ok\]: ", text, re.MULTILINE))
+    failures = re.findall(r"^\[(?:err|exception|TIMEOUT)\].*\n.*", text, re.MULTILINE)
+    seconds = time.monotonic() - began
+    print(f"{unit}: {passed} passed, {len(failures)} failed, {seconds:.1f} s", flush=True)
+    for failure in failures:
+        print("  " + failure.replace("\n", "\n    "))
+    if passed < least:
+        print(f"  {least} were expected to pass")
+    if result.returncode != 0 and not failures:
+        print(text[-3000:])
+    return result.returncode == 0 and not failures and passed >= least
+
+
+def main() -> int:
+    if len(sys.argv) < 3:
+        print(__doc__, file=sys.stderr)
+        return 2
+    binaries, cache = pathlib.Path(sys.argv[1]).resolve(), pathlib.Path(sys.argv[2]).resolve()
+    units = sys.argv[3:] or list(UNITS)
+    if shutil.which("tclsh") is None:
+        print("skipped: there is no tclsh (Debian's package tcl)")
+        return SKIPPED
+    cache.mkdir(parents=True, exist_ok=True)
+    source = fetch(cache)
+    if source is None:
+        print("skipped: the source of Redis cannot be fetched")
+        return SKIPPED
+    failed = []
+    for unit in units:
+        with Server(binaries) as server:
+            if not run_unit(source, server.port, unit):
+                failed.append(unit)
+    print("all passed" if not failed else "failed: " + " ".join(failed))
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
