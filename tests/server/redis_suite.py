@@ -86,9 +86,14 @@ def fetch(cache: pathlib.Path) -> pathlib.Path | None:
     shutil.rmtree(apt, ignore_errors=True)
     for folder in ("lists/partial", "cache/archives/partial"):
         (apt / folder).mkdir(parents=True)
+    # Sources are where the machine has its packages from.
+    targets = run(["apt-get", "indextargets", "--format", "$(REPO_URI) $(RELEASE) $(COMPONENT)",
+                   "Created-By: Packages"], cache, timeout=60)
+    if targets.returncode != 0:
+        print(targets.stdout)
+        return None
     (apt / "sources.list").write_text(
-        "deb-src http://deb.debian.org/debian bookworm main\n"
-        "deb-src http://deb.debian.org/debian-security bookworm-security main\n")
+        "".join(f"deb-src {target}\n" for target in sorted(set(targets.stdout.splitlines()))))
     # Lists of its own: those of the machine need not name sources.
     options = ["-o", f"Dir::Etc::SourceList={apt}/sources.list", "-o",
                "Dir::Etc::SourceParts=/dev/null", "-o", f"Dir::State::Lists={apt}/lists", "-o",
