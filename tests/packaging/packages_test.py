@@ -2,10 +2,10 @@
 
 Method: makes a small Debian system in a folder, which has what the packages depend on and no more.
 There they are installed; a memory node runs as its unit says, first with the packaged flags, then
-with memory that it keeps; the tools, Python, SQLite, an archive and programs in C++ and C, compiled
-against the installed files, use it. A systemctl that writes down its arguments stands for systemd
-while packages of a higher revision are installed over them, with a node that loses its memory and
-with one that does not. In the end the files are those that there were before.
+with memory that it keeps; the tools, Python, SQLite, an archive, a server and programs in C++ and
+C, compiled against the installed files, use it. A systemctl that writes down its arguments stands
+for systemd while packages of a higher revision are installed over them, with a node that loses its
+memory and with one that does not. In the end the files are those that there were before.
 
 usage: packages_test.py PACKAGES_DIR WORK_DIR
 
@@ -16,6 +16,7 @@ import os
 import pathlib
 import re
 import shutil
+import socket
 import subprocess
 import sys
 import time
@@ -215,6 +216,7 @@ class PackagesTest(unittest.TestCase):
                       self.chroot.run("python3", "-c", WRITE, **SECRET))
         self.assertEqual(self.chroot.run("sqlite3", ":memory:", *SQL, **SECRET), "black\n")
         self.check_archive()
+        self.check_server()
 
         self.begin_systemd(node)
         revised = WORK / "revised"
@@ -223,7 +225,7 @@ class PackagesTest(unittest.TestCase):
         told = self.install(upgrade)
         self.assertIn("systemctl restart nacre-memnode.service", told)
         calls = self.systemctl_calls()
-        self.assertIn("try-restart nacre-archive@*.service", calls)
+        self.assertIn("try-restart nacre-archive@*.service nacre-server.service", calls)
         self.assertNotIn("restart nacre-memnode.service", calls)
         self.end_systemd()
         self.assertIsNone(node.process.poll())
@@ -242,6 +244,17 @@ class PackagesTest(unittest.TestCase):
         archive.stop()
         listed = self.chroot.run("nacre-ctl", "archives", "/var/lib/nacre-archive/packages")
         self.assertIn("checkpoint 1 of ", listed)
+
+    def check_server(self) -> None:
+        flags = self.root / "etc/nacre/server.flags"
+        flags.write_text(flags.read_text() + f"--pool={POOL}\n--listen=127.0.0.1:0\n")
+        server = self.unit("nacre-server.service")
+        port = int(server.start("^serving redis at ").rpartition(":")[2])
+        with socket.create_connection(("127.0.0.1", port), SECONDS_MAX) as client:
+            client.sendall(b"SET hue white\r\nGET hue\r\nQUIT\r\n")
+            with client.makefile("rb") as answers:
+                self.assertEqual(answers.read(), b"+OK\r\n$5\r\nwhite\r\n+OK\r\n")
+        server.stop()
 
     def check_warm_node(self) -> None:
         """Memory in a file: an upgrade restarts the node, which comes back with what it had."""

@@ -87,8 +87,8 @@ def fetch(cache: pathlib.Path) -> pathlib.Path | None:
     for folder in ("lists/partial", "cache/archives/partial"):
         (apt / folder).mkdir(parents=True)
     # Sources are where the machine has its packages from.
-    targets = run(["apt-get", "indextargets", "--format", "$(REPO_URI) $(RELEASE) $(COMPONENT)",
-                   "Created-By: Packages"], cache, timeout=60)
+    targets = run(["apt-get", "indextargets", "--format", "$(REPO_URI) $(CODENAME) $(COMPONENT)",
+                   "Created-By: Packages", "Origin: Debian"], cache, timeout=60)
     if targets.returncode != 0:
         print(targets.stdout)
         return None
