@@ -238,6 +238,8 @@ def archive_for_some_seconds(scene: Scene) -> None:
     await_true("the archive covers a whole second", covers)
 
 
+COMMIT = r"commit [^,)]+"
+
 # ---- 6.6: keyspaces ----
 
 MEMBER = r"tcp:\S+(?: +|(?= ))|(?<= )\d{15,}"
@@ -274,6 +276,7 @@ PAGE = Page(
         Place("copies", ("6.5",), prepare=start_with_checkpoint),
         Place("keyspace", ("6.6",), prepare=Scene.start_keyspace, needs=needs_etcd),
         Place("maintenance", ("6.7",), prepare=start_kept_nodes),
+        Place("upgrade", ("6.8",), prepare=lambda scene: scene.start_nodes(3)),
         Place("measurements", ("7",), prepare=lambda scene: scene.start_nodes(2)),
         Place("mixed", ("8",), prepare=start_mixed),
     ),
@@ -289,10 +292,10 @@ PAGE = Page(
         ("5", "nacre-memnode"): Step(runs_on=True),
         ("5.1", "kill -9 %1"): Step(prepare=make_database_on_it),
         ("5.2", "db_bench"): Step(replace={" ...": BRIEF}),
-        ("6", "nacre-ctl doctor"): Step(again=True),
+        ("6", "nacre-ctl doctor"): Step(again=True, varying=(COMMIT,)),
         ("6", "nacre-ctl status"): Step(again=True),
         ("6", "nacre-ctl nodes"): Step(
-            prepare=stop_second_node, look=go_on, status=1, again=True),
+            prepare=stop_second_node, look=go_on, status=1, again=True, varying=(COMMIT,)),
         ("6", "nacre-ctl top"): Step(
             prepare=archive_and_lose_third_node, status=1, again=True),
         ("6", "nacre-ctl console --pool=tcp"): Step(
