@@ -15,6 +15,7 @@ import contextlib
 import json
 import os
 import pathlib
+import random
 import signal
 import socket
 import statistics
@@ -202,9 +203,12 @@ def rows(with_before: bool) -> tuple[Row, ...]:
 
 
 def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
+    """One that the system gives to no connection before the node listens there."""
+    while True:
+        port = random.randrange(20_000, 30_000)
+        with contextlib.suppress(OSError), socket.socket() as probe:
+            probe.bind(("127.0.0.1", port))
+            return port
 
 
 @dataclass
