@@ -127,7 +127,7 @@ OF_ONE_THREAD = ("unit/type/list", "unit/type/zset")
 class Server:
     """nacre-server over an embedded pool."""
 
-    def __init__(self, binaries: pathlib.Path, threads: int):
+    def __init__(self, binaries: pathlib.Path, threads: int = 2):
         self.process = subprocess.Popen(
             [binaries / "nacre-server", "--pool=embedded:?nodes=1&size=1GiB",
              "--listen=127.0.0.1:0", "--write_buffer_size=16777216", f"--threads={threads}"],
