@@ -35,8 +35,8 @@ Status Lane::Get(NodeLink* link, rdma::QueuePair** queue_pair, Late late) {
       *queue_pair = peer.queue_pair.get();
       return Status::OK();
     }
-    Discard(link, Status::Unavailable(link->address() + ": connection lost"));
-    return peer.last_failure;
+    // As after a restart of the node, which is no reason to suspect it.
+    peer.queue_pair.reset();
   }
   NACRE_RETURN_IF_ERROR(fabric_->monitor->AwaitConnected(link));
   Clock* clock = fabric_->context.clock;
@@ -83,18 +83,6 @@ Status Lane::Connect(NodeLink* link, Peer* peer, Late late, bool* left) {
   if (!*left) return s;
   std::string message = link->address() + ": slow to connect";
   return late == Late::kGivenUp ? Status::TimedOut(message) : Status::Unavailable(message);
-}
-
-void Lane::Renew(NodeLink* link) {
-  Peer& peer = PeerOf(*link);
-  if (peer.queue_pair == nullptr || !peer.queue_pair->broken()) return;
-  if (link->state() == NodeLink::State::kUp) peer.queue_pair.reset();
-}
-
-void Lane::RenewAll() {
-  for (size_t node = 0; node < peers_.size(); ++node) {
-    if (peers_[node].queue_pair != nullptr) Renew(fabric_->link(static_cast<NodeId>(node)));
-  }
 }
 
 void Lane::AbandonWrites(NodeLink* link, const Status& why) {

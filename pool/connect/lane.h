@@ -22,7 +22,8 @@ class Lane {
   /// `nodes_at_once`: for how many nodes requests may be outstanding at a time.
   static Status Create(Fabric* fabric, int nodes_at_once, std::unique_ptr<Lane>* lane);
 
-  /// The queue pair to `link`, if there is one in working order; connects if need be.
+  /// The queue pair to `link`, if there is one in working order; connects if need be, in the place
+  /// of one that has broken, too: nothing is outstanding on such a one any more (see Discard).
   /// `Unavailable` naming the node, soon, when it is down or was not reached a moment ago.
   ///
   /// A node that does not take the connection in time counts as slow from then on. It is waited for
@@ -37,11 +38,6 @@ class Lane {
     return node < peers_.size() ? peers_[node].queue_pair.get() : nullptr;
   }
 
-  /// Forgets a queue pair that has broken while nothing was outstanding on it, as it has when the
-  /// node was restarted: if the node is up, the next Get connects at once, and suspects nothing.
-  void Renew(NodeLink* link);
-  /// The same for all queue pairs of the lane.
-  void RenewAll();
   /// Gives the queue pair up, with all that is outstanding on it: from here on the transport
   /// does not touch the buffers any more. Completions of it may still be in the queue; a caller
   /// tells them by their ids. `why` is what happened to it.

@@ -35,11 +35,8 @@ Status ConnectionPool::TakeLane(std::unique_ptr<Lane>* lane) {
     if (!idle_lanes_.empty()) {
       *lane = std::move(idle_lanes_.back());
       idle_lanes_.pop_back();
+      return Status::OK();
     }
-  }
-  if (*lane != nullptr) {
-    (*lane)->RenewAll();
-    return Status::OK();
   }
   return Lane::Create(fabric_, nodes_at_once_, lane);
 }

@@ -22,7 +22,6 @@ Status PointLane::Connect(NodeId node, bool patient) {
       return Status::OK();
     if (HasEnded(node, target.posted)) {
       target = {.posted = target.posted, .ended = target.ended};
-      lane_->Renew(link);
     } else {
       // It will never say how its reads ended.
       GiveUp(node, StatusOfCompletion(link->address(), rdma::CompletionCode::kPeerGone));

@@ -108,16 +108,16 @@ void RemoteStream::StartParts(std::span<const StreamPart> parts,
 Status RemoteStream::StartPart(const StreamPart& part, const std::shared_ptr<StreamRead>& read) {
   NodeLink* link = nullptr;
   NACRE_RETURN_IF_ERROR(fabric_->FindLink(part.node, &link));
-  rdma::QueuePair* queue_pair = nullptr;
-  const auto late = read->patient_ ? Lane::Late::kAwaited : Lane::Late::kGivenUp;
-  if (const rdma::QueuePair* before = lane_->GetConnected(part.node);
-      before != nullptr && before->broken() && IsIdle(*link)) {
-    lane_->Renew(link);
-  }
-  if (Status s = lane_->Get(link, &queue_pair, late); !s.ok()) {
-    // Completions of a queue pair that Get found broken may never be polled.
-    Abandon(link, s);
-    return s;
+  rdma::QueuePair* queue_pair = lane_->GetConnected(part.node);
+  if (queue_pair == nullptr || queue_pair->broken()) {
+    if (queue_pair != nullptr && !IsIdle(*link)) {
+      // What is outstanding on it may never be told of.
+      Status s = Status::Unavailable(link->address() + ": connection lost");
+      Abandon(link, s);
+      return s;
+    }
+    const auto late = read->patient_ ? Lane::Late::kAwaited : Lane::Late::kGivenUp;
+    NACRE_RETURN_IF_ERROR(lane_->Get(link, &queue_pair, late));
   }
   NACRE_RETURN_IF_ERROR(Fabric::CheckRange(link, part.offset, part.length));
   for (uint64_t done = 0; done < part.length;) {

@@ -51,8 +51,6 @@ Status MirroredExtent::Open(Fabric* fabric, std::vector<ExtentAddr> replicas,
   }
   if (*lane == nullptr) {
     NACRE_RETURN_IF_ERROR(Lane::Create(fabric, kMaxReplicas, lane));
-  } else {
-    (*lane)->RenewAll();
   }
   std::vector<Replica> connected;
   for (const ExtentAddr& replica : replicas) {

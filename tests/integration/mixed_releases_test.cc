@@ -198,10 +198,6 @@ TEST_P(MixedReleasesTest, NodesAreRolledForwardAndBackUnderOwnersOfEitherRelease
 }
 
 TEST_P(MixedReleasesTest, NodesAreRolledOneAfterTheOtherUnderOneOwnerAndOneFollower) {
-  if (GetParam() == "shm") {
-    GTEST_SKIP() << "an open fault: a follower over shm may find connections to other nodes lost, "
-                    "too, when it reads right after one was stopped";
-  }
   ASSERT_NO_FATAL_FAILURE(StartAll(kOlder));
   ASSERT_NO_FATAL_FAILURE(OpenOwner(kPresent));
   ASSERT_NO_FATAL_FAILURE(Write());
