@@ -206,6 +206,22 @@ Task<bool> MakeDatabase(Call& call, int database) {
   co_return made.ok();
 }
 
+/// COPY and MOVE, once their arguments are known.
+Task<void> CopyTo(Call& call, KeyRef from, KeyRef to, bool replaces, bool moves) {
+  if (from.database == to.database && from.key == to.key) {
+    call.reply.Error("ERR source and destination objects are the same");
+    co_return;
+  }
+  const bool made = co_await MakeDatabase(call, to.database);
+  if (!made) co_return;
+  const std::optional<Meta> meta = co_await call.unit->Find(from.database, from.key);
+  const std::optional<Meta> old = co_await call.unit->Find(to.database, to.key);
+  const bool copies = meta.has_value() && (replaces || !old.has_value());
+  if (copies) co_await CopyKey(call, from, *meta, to);
+  if (copies && moves) call.unit->Remove(from.database, from.key, *meta);
+  call.reply.Integer(copies ? 1 : 0);
+}
+
 Task<void> Copy(Call& call) {
   int database = call.database;
   bool replace = false;
@@ -221,17 +237,7 @@ Task<void> Copy(Call& call) {
   }
   const KeyRef from{call.database, call.arg(1)};
   const KeyRef to{database, call.arg(2)};
-  if (from.database == to.database && from.key == to.key) {
-    call.reply.Error("ERR source and destination objects are the same");
-    co_return;
-  }
-  const bool made = co_await MakeDatabase(call, database);
-  if (!made) co_return;
-  const std::optional<Meta> meta = co_await call.unit->Find(from.database, from.key);
-  const std::optional<Meta> old = co_await call.unit->Find(to.database, to.key);
-  const bool copies = meta.has_value() && (replace || !old.has_value());
-  if (copies) co_await CopyKey(call, from, *meta, to);
-  call.reply.Integer(copies ? 1 : 0);
+  co_await CopyTo(call, from, to, replace, /*moves=*/false);
 }
 
 Task<void> Move(Call& call) {
@@ -239,20 +245,7 @@ Task<void> Move(Call& call) {
   if (!DatabaseArgument(call, 2, &database)) co_return;
   const KeyRef from{call.database, call.arg(1)};
   const KeyRef to{database, call.arg(1)};
-  if (from.database == to.database) {
-    call.reply.Error("ERR source and destination objects are the same");
-    co_return;
-  }
-  const bool made = co_await MakeDatabase(call, database);
-  if (!made) co_return;
-  const std::optional<Meta> meta = co_await call.unit->Find(from.database, from.key);
-  const std::optional<Meta> old = co_await call.unit->Find(to.database, to.key);
-  const bool moves = meta.has_value() && !old.has_value();
-  if (moves) {
-    co_await CopyKey(call, from, *meta, to);
-    call.unit->Remove(from.database, from.key, *meta);
-  }
-  call.reply.Integer(moves ? 1 : 0);
+  co_await CopyTo(call, from, to, /*replaces=*/false, /*moves=*/true);
 }
 
 // ---- What keys are ------------------------------------------------------------------------------

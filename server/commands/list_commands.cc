@@ -61,14 +61,20 @@ Task<void> LRange(Call& call) {
   for (const Row& row : rows) call.reply.Bulk(row.value);
 }
 
+/// Makes an index from the end one from the head. False if there is no such element.
+bool IndexInList(const Collection& list, int64_t* index) {
+  const auto size = static_cast<int64_t>(list.size());
+  if (*index < 0) *index += size;
+  return *index >= 0 && *index < size;
+}
+
 Task<void> LIndex(Call& call) {
   int64_t index = 0;
   if (!IntegerArgument(call, 2, &index)) co_return;
   Collection list(call, call.arg(1), Type::kList);
   const bool found = co_await list.Find();
   if (!found) co_return;
-  if (index < 0) index += static_cast<int64_t>(list.size());
-  if (index < 0 || index >= static_cast<int64_t>(list.size())) {
+  if (!IndexInList(list, &index)) {
     call.reply.Null();
     co_return;
   }
@@ -87,8 +93,7 @@ Task<void> LSet(Call& call) {
     co_return;
   }
   if (!IntegerArgument(call, 2, &index)) co_return;
-  if (index < 0) index += static_cast<int64_t>(list.size());
-  if (index < 0 || index >= static_cast<int64_t>(list.size())) {
+  if (!IndexInList(list, &index)) {
     call.reply.Error(kOutOfRange);
     co_return;
   }

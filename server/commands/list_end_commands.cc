@@ -7,6 +7,7 @@
 #include "server/commands/collection.h"
 #include "server/commands/command_lists.h"
 #include "server/commands/list_ends.h"
+#include "server/commands/multi_pop.h"
 #include "server/resp/numbers.h"
 #include "server/session/blocking.h"
 
@@ -143,95 +144,30 @@ Task<bool> AttemptPop(Call& call) {
   co_return false;
 }
 
-Task<void> BPop(Call& call) {
-  double seconds = 0;
-  if (!TimeoutArgument(call, call.argc() - 1, &seconds)) co_return;
-  std::vector<std::string> keys;
-  for (size_t i = 1; i + 1 < call.argc(); ++i) keys.emplace_back(call.arg(i));
-  co_await AttemptUntilAnswered(call, std::move(keys), seconds, &AttemptPop);
+Task<void> BPop(Call& call) { return AttemptOnKeys(call, &AttemptPop); }
+
+Task<void> TakeValues(Call& call, Collection* from, bool first, size_t count) {
+  const std::vector<std::string> values = co_await PopFromList(from, first, count);
+  call.reply.Array(values.size());
+  for (const std::string& value : values) call.reply.Bulk(value);
 }
 
-/// What LMPOP and BLMPOP were told.
-struct MultiPop {
-  std::vector<std::string_view> keys;
-  bool left = true;
-  size_t count = 1;
-};
+constexpr MultiPop kListPop{Type::kList, "LEFT", "RIGHT", &TakeValues};
 
-bool ParseMultiPop(Call& call, MultiPop* pop) {
-  const size_t at = call.command->name[0] == 'b' ? 2 : 1;
-  int64_t keys = 0;
-  int64_t count = 1;
-  if (!ParseInteger(call.arg(at), &keys) || keys < 1) {
-    call.reply.Error("ERR numkeys should be greater than 0");
-    return false;
-  }
-  const size_t where = at + 1 + static_cast<size_t>(keys);
-  if (static_cast<uint64_t>(keys) >= call.argc() || where >= call.argc()) {
-    call.reply.Error(kSyntaxError);
-    return false;
-  }
-  if (!EndArgument(call, where, &pop->left)) return false;
-  if (call.argc() == where + 3 && SameWord(call.arg(where + 1), "COUNT")) {
-    if (!ParseInteger(call.arg(where + 2), &count) || count < 1) {
-      call.reply.Error("ERR count should be greater than 0");
-      return false;
-    }
-  } else if (call.argc() != where + 1) {
-    call.reply.Error(kSyntaxError);
-    return false;
-  }
-  pop->count = static_cast<size_t>(count);
-  for (size_t i = at + 1; i < where; ++i) pop->keys.push_back(call.arg(i));
-  return true;
-}
-
-Task<bool> AttemptMultiPop(Call& call) {
-  MultiPop pop;
-  if (!ParseMultiPop(call, &pop)) co_return true;
-  for (const std::string_view key : pop.keys) {
-    Collection list(call, key, Type::kList);
-    const bool found = co_await list.FindToTake();
-    if (!found) co_return true;
-    if (!list.there()) continue;
-    const std::vector<std::string> values = co_await PopFromList(&list, pop.left, pop.count);
-    call.reply.Array(2);
-    call.reply.Bulk(key);
-    call.reply.Array(values.size());
-    for (const std::string& value : values) call.reply.Bulk(value);
-    co_return true;
-  }
-  co_return false;
-}
-
-Task<void> LMPop(Call& call) {
-  const bool answered = co_await AttemptMultiPop(call);
-  if (!answered) call.reply.NullArray();
-}
-
-Task<void> BLMPop(Call& call) {
-  double seconds = 0;
-  MultiPop pop;
-  if (!TimeoutArgument(call, 1, &seconds) || !ParseMultiPop(call, &pop)) co_return;
-  std::vector<std::string> keys(pop.keys.begin(), pop.keys.end());
-  co_await AttemptUntilAnswered(call, std::move(keys), seconds, &AttemptMultiPop);
-}
-
-void PoppedKeys(const Call& call, std::vector<KeyRef>* keys) {
-  CountedKeys(call, call.command->name[0] == 'b' ? 2 : 1, keys);
-}
+Task<bool> AttemptLMPop(Call& call) { return AttemptMultiPop(call, kListPop); }
+Task<void> LMPop(Call& call) { return AnswerMultiPop(call, kListPop, &AttemptLMPop); }
 
 constexpr Command kListEndCommands[] = {
     {"lpop", &Pop, -2, kWrites | kFast, 1, 1, 1},
     {"rpop", &Pop, -2, kWrites | kFast, 1, 1, 1},
     {"lmove", &LMove, 5, kWrites, 1, 2, 1},
     {"rpoplpush", &LMove, 3, kWrites, 1, 2, 1},
-    {"lmpop", &LMPop, -4, kWrites, 0, 0, 0, &PoppedKeys},
+    {"lmpop", &LMPop, -4, kWrites, 0, 0, 0, &MultiPopKeys},
     {"blpop", &BPop, -3, kWrites | kBlocks, 1, -2, 1},
     {"brpop", &BPop, -3, kWrites | kBlocks, 1, -2, 1},
     {"blmove", &BLMove, 6, kWrites | kBlocks, 1, 2, 1},
     {"brpoplpush", &BLMove, 4, kWrites | kBlocks, 1, 2, 1},
-    {"blmpop", &BLMPop, -5, kWrites | kBlocks, 0, 0, 0, &PoppedKeys},
+    {"blmpop", &LMPop, -5, kWrites | kBlocks, 0, 0, 0, &MultiPopKeys},
 };
 
 }  // namespace

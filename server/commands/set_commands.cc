@@ -7,6 +7,7 @@
 
 #include "server/commands/collection.h"
 #include "server/commands/command_lists.h"
+#include "server/commands/multi_pop.h"
 #include "server/resp/numbers.h"
 
 namespace nacre::server {
@@ -229,10 +230,7 @@ Task<void> StoreCombination(Call& call) {
 Task<void> SInterCard(Call& call) {
   int64_t keys = 0;
   int64_t limit = 0;
-  if (!ParseInteger(call.arg(1), &keys) || keys < 1) {
-    call.reply.Error("ERR numkeys should be greater than 0");
-    co_return;
-  }
+  if (!KeyCountArgument(call, 1, &keys)) co_return;
   if (static_cast<uint64_t>(keys) > call.argc() - 2) {
     call.reply.Error("ERR Number of keys can't be greater than number of args");
     co_return;

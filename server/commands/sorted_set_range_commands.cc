@@ -6,6 +6,7 @@
 
 #include "server/commands/collection.h"
 #include "server/commands/command_lists.h"
+#include "server/commands/multi_pop.h"
 #include "server/commands/sorted_set.h"
 #include "server/resp/numbers.h"
 #include "server/session/blocking.h"
@@ -191,88 +192,22 @@ Task<bool> AttemptZPop(Call& call) {
   co_return false;
 }
 
-Task<void> BZPop(Call& call) {
-  double seconds = 0;
-  if (!TimeoutArgument(call, call.argc() - 1, &seconds)) co_return;
-  std::vector<std::string> keys;
-  for (size_t i = 1; i + 1 < call.argc(); ++i) keys.emplace_back(call.arg(i));
-  co_await AttemptUntilAnswered(call, std::move(keys), seconds, &AttemptZPop);
-}
+Task<void> BZPop(Call& call) { return AttemptOnKeys(call, &AttemptZPop); }
 
-/// What ZMPOP and BZMPOP were told.
-struct SortedSetPop {
-  std::vector<std::string_view> keys;
-  bool greatest = false;
-  size_t count = 1;
-};
-
-bool ParseSortedSetPop(Call& call, SortedSetPop* pop) {
-  const size_t at = call.command->name[0] == 'b' ? 2 : 1;
-  int64_t keys = 0;
-  int64_t count = 1;
-  if (!ParseInteger(call.arg(at), &keys) || keys < 1) {
-    call.reply.Error("ERR numkeys should be greater than 0");
-    return false;
-  }
-  const size_t where = at + 1 + static_cast<size_t>(keys);
-  const bool complete = static_cast<uint64_t>(keys) < call.argc() && where < call.argc();
-  pop->greatest = complete && SameWord(call.arg(where), "MAX");
-  if (!complete || (!pop->greatest && !SameWord(call.arg(where), "MIN"))) {
-    call.reply.Error(kSyntaxError);
-    return false;
-  }
-  if (call.argc() == where + 3 && SameWord(call.arg(where + 1), "COUNT")) {
-    if (!ParseInteger(call.arg(where + 2), &count) || count < 1) {
-      call.reply.Error("ERR count should be greater than 0");
-      return false;
-    }
-  } else if (call.argc() != where + 1) {
-    call.reply.Error(kSyntaxError);
-    return false;
-  }
-  pop->count = static_cast<size_t>(count);
-  for (size_t i = at + 1; i < where; ++i) pop->keys.push_back(call.arg(i));
-  return true;
-}
-
-Task<bool> AttemptZMPop(Call& call) {
-  SortedSetPop pop;
-  if (!ParseSortedSetPop(call, &pop)) co_return true;
-  for (const std::string_view key : pop.keys) {
-    Collection set(call, key, Type::kSortedSet);
-    const bool found = co_await set.FindToTake();
-    if (!found) co_return true;
-    if (!set.there()) continue;
-    const ScoredMembers members = co_await TakeEnd(&set, pop.greatest, pop.count);
+Task<void> TakeMembers(Call& call, Collection* from, bool first, size_t count) {
+  const ScoredMembers members = co_await TakeEnd(from, /*greatest=*/!first, count);
+  call.reply.Array(members.size());
+  for (const ScoredMember& member : members) {
     call.reply.Array(2);
-    call.reply.Bulk(key);
-    call.reply.Array(members.size());
-    for (const ScoredMember& member : members) {
-      call.reply.Array(2);
-      call.reply.Bulk(member.member);
-      call.reply.Double(member.score);
-    }
-    co_return true;
+    call.reply.Bulk(member.member);
+    call.reply.Double(member.score);
   }
-  co_return false;
 }
 
-Task<void> ZMPop(Call& call) {
-  const bool answered = co_await AttemptZMPop(call);
-  if (!answered) call.reply.NullArray();
-}
+constexpr MultiPop kSortedSetPop{Type::kSortedSet, "MIN", "MAX", &TakeMembers};
 
-Task<void> BZMPop(Call& call) {
-  double seconds = 0;
-  SortedSetPop pop;
-  if (!TimeoutArgument(call, 1, &seconds) || !ParseSortedSetPop(call, &pop)) co_return;
-  std::vector<std::string> keys(pop.keys.begin(), pop.keys.end());
-  co_await AttemptUntilAnswered(call, std::move(keys), seconds, &AttemptZMPop);
-}
-
-void PoppedSetKeys(const Call& call, std::vector<KeyRef>* keys) {
-  CountedKeys(call, call.command->name[0] == 'b' ? 2 : 1, keys);
-}
+Task<bool> AttemptZMPop(Call& call) { return AttemptMultiPop(call, kSortedSetPop); }
+Task<void> ZMPop(Call& call) { return AnswerMultiPop(call, kSortedSetPop, &AttemptZMPop); }
 
 constexpr Command kSortedSetRangeCommands[] = {
     {"zrange", &ZRange, -4, kReads, 1, 1, 1},
@@ -289,10 +224,10 @@ constexpr Command kSortedSetRangeCommands[] = {
     {"zremrangebylex", &ZRemRange, 4, kWrites, 1, 1, 1},
     {"zpopmin", &ZPop, -2, kWrites | kFast, 1, 1, 1},
     {"zpopmax", &ZPop, -2, kWrites | kFast, 1, 1, 1},
-    {"zmpop", &ZMPop, -4, kWrites, 0, 0, 0, &PoppedSetKeys},
+    {"zmpop", &ZMPop, -4, kWrites, 0, 0, 0, &MultiPopKeys},
     {"bzpopmin", &BZPop, -3, kWrites | kBlocks, 1, -2, 1},
     {"bzpopmax", &BZPop, -3, kWrites | kBlocks, 1, -2, 1},
-    {"bzmpop", &BZMPop, -5, kWrites | kBlocks, 0, 0, 0, &PoppedSetKeys},
+    {"bzmpop", &ZMPop, -5, kWrites | kBlocks, 0, 0, 0, &MultiPopKeys},
 };
 
 }  // namespace

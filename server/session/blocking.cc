@@ -83,4 +83,12 @@ Task<void> AttemptUntilAnswered(Call& call, std::vector<std::string> keys, doubl
   }
 }
 
+Task<void> AttemptOnKeys(Call& call, Task<bool> (*attempt)(Call& call)) {
+  double seconds = 0;
+  if (!TimeoutArgument(call, call.argc() - 1, &seconds)) co_return;
+  std::vector<std::string> keys;
+  for (size_t i = 1; i + 1 < call.argc(); ++i) keys.emplace_back(call.arg(i));
+  co_await AttemptUntilAnswered(call, std::move(keys), seconds, attempt);
+}
+
 }  // namespace nacre::server

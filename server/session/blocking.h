@@ -17,5 +17,7 @@ bool TimeoutArgument(Call& call, size_t at, double* seconds);
 /// if the client has gone. Holds no locks while it waits.
 Task<void> AttemptUntilAnswered(Call& call, std::vector<std::string> keys, double seconds,
                                 Task<bool> (*attempt)(Call& call));
+/// The same for a command that ends with its timeout, behind the keys.
+Task<void> AttemptOnKeys(Call& call, Task<bool> (*attempt)(Call& call));
 
 }  // namespace nacre::server

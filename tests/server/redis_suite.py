@@ -15,6 +15,9 @@ import subprocess
 import sys
 import time
 
+sys.path.append(str(pathlib.Path(__file__).resolve().parents[1] / "packaging"))
+from chroot import debian_sources  # noqa: E402
+
 VERSION = "7.0.15"
 SKIPPED = 77
 
@@ -87,13 +90,12 @@ def fetch(cache: pathlib.Path) -> pathlib.Path | None:
     for folder in ("lists/partial", "cache/archives/partial"):
         (apt / folder).mkdir(parents=True)
     # Sources are where the machine has its packages from.
-    targets = run(["apt-get", "indextargets", "--format", "$(REPO_URI) $(CODENAME) $(COMPONENT)",
-                   "Created-By: Packages", "Origin: Debian"], cache, timeout=60)
-    if targets.returncode != 0:
-        print(targets.stdout)
+    try:
+        sources = re.sub("^deb ", "deb-src ", debian_sources(), flags=re.MULTILINE)
+    except AssertionError as error:
+        print(error)
         return None
-    (apt / "sources.list").write_text(
-        "".join(f"deb-src {target}\n" for target in sorted(set(targets.stdout.splitlines()))))
+    (apt / "sources.list").write_text(sources + "\n")
     # Lists of its own: those of the machine need not name sources.
     options = ["-o", f"Dir::Etc::SourceList={apt}/sources.list", "-o",
                "Dir::Etc::SourceParts=/dev/null", "-o", f"Dir::State::Lists={apt}/lists", "-o",
