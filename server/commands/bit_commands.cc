@@ -342,10 +342,10 @@ Task<void> BitField(Call& call) {
 }
 
 constexpr Command kBitCommands[] = {
-    {"setbit", &SetBit, 4, kWrites, 1, 1, 1},
-    {"getbit", &GetBit, 3, kReads | kFast, 1, 1, 1},
-    {"bitcount", &BitCount, -2, kReads, 1, 1, 1},
-    {"bitpos", &BitPos, -3, kReads, 1, 1, 1},
+    {"setbit", &SetBit, 4, kWrites | kMetaRowsOnly, 1, 1, 1},
+    {"getbit", &GetBit, 3, kReads | kFast | kMetaRowsOnly, 1, 1, 1},
+    {"bitcount", &BitCount, -2, kReads | kMetaRowsOnly, 1, 1, 1},
+    {"bitpos", &BitPos, -3, kReads | kMetaRowsOnly, 1, 1, 1},
     {"bitop", &BitOp, -4, kWrites, 2, -1, 1},
     {"bitfield", &BitField, -2, kWrites, 1, 1, 1},
     {"bitfield_ro", &BitField, -2, kReads | kFast, 1, 1, 1},

@@ -68,11 +68,11 @@ Task<void> IncrByFloat(Call& call) {
 }
 
 constexpr Command kCounterCommands[] = {
-    {"incr", &Incr, 2, kWrites | kFast, 1, 1, 1},
-    {"decr", &Decr, 2, kWrites | kFast, 1, 1, 1},
-    {"incrby", &IncrBy, 3, kWrites | kFast, 1, 1, 1},
-    {"decrby", &DecrBy, 3, kWrites | kFast, 1, 1, 1},
-    {"incrbyfloat", &IncrByFloat, 3, kWrites | kFast, 1, 1, 1},
+    {"incr", &Incr, 2, kWrites | kFast | kMetaRowsOnly, 1, 1, 1},
+    {"decr", &Decr, 2, kWrites | kFast | kMetaRowsOnly, 1, 1, 1},
+    {"incrby", &IncrBy, 3, kWrites | kFast | kMetaRowsOnly, 1, 1, 1},
+    {"decrby", &DecrBy, 3, kWrites | kFast | kMetaRowsOnly, 1, 1, 1},
+    {"incrbyfloat", &IncrByFloat, 3, kWrites | kFast | kMetaRowsOnly, 1, 1, 1},
 };
 
 }  // namespace

@@ -219,7 +219,7 @@ constexpr Command kHashCommands[] = {
     {"hget", &HGet, 3, kReads | kFast, 1, 1, 1},
     {"hmget", &HMGet, -3, kReads | kFast, 1, 1, 1},
     {"hdel", &HDel, -3, kWrites | kFast, 1, 1, 1},
-    {"hlen", &HLen, 2, kReads | kFast, 1, 1, 1},
+    {"hlen", &HLen, 2, kReads | kFast | kMetaRowsOnly, 1, 1, 1},
     {"hstrlen", &HStrLen, 3, kReads | kFast, 1, 1, 1},
     {"hexists", &HStrLen, 3, kReads | kFast, 1, 1, 1},
     {"hgetall", &HGetAll, 2, kReads, 1, 1, 1},

@@ -265,7 +265,7 @@ constexpr Command kListCommands[] = {
     {"rpush", &Push, -3, kWrites | kFast, 1, 1, 1},
     {"lpushx", &Push, -3, kWrites | kFast, 1, 1, 1},
     {"rpushx", &Push, -3, kWrites | kFast, 1, 1, 1},
-    {"llen", &LLen, 2, kReads | kFast, 1, 1, 1},
+    {"llen", &LLen, 2, kReads | kFast | kMetaRowsOnly, 1, 1, 1},
     {"lrange", &LRange, 4, kReads, 1, 1, 1},
     {"lindex", &LIndex, 3, kReads, 1, 1, 1},
     {"lset", &LSet, 4, kWrites, 1, 1, 1},

@@ -264,7 +264,7 @@ constexpr Command kSetCommands[] = {
     {"srem", &SRem, -3, kWrites | kFast, 1, 1, 1},
     {"sismember", &SIsMember, 3, kReads | kFast, 1, 1, 1},
     {"smismember", &SMIsMember, -3, kReads | kFast, 1, 1, 1},
-    {"scard", &SCard, 2, kReads | kFast, 1, 1, 1},
+    {"scard", &SCard, 2, kReads | kFast | kMetaRowsOnly, 1, 1, 1},
     {"smembers", &SMembers, 2, kReads, 1, 1, 1},
     {"smove", &SMove, 4, kWrites | kFast, 1, 2, 1},
     {"spop", &SPop, -2, kWrites, 1, 1, 1},

@@ -226,7 +226,7 @@ constexpr Command kSortedSetCommands[] = {
     {"zrem", &ZRem, -3, kWrites | kFast, 1, 1, 1},
     {"zscore", &ZScore, 3, kReads | kFast, 1, 1, 1},
     {"zmscore", &ZMScore, -3, kReads | kFast, 1, 1, 1},
-    {"zcard", &ZCard, 2, kReads | kFast, 1, 1, 1},
+    {"zcard", &ZCard, 2, kReads | kFast | kMetaRowsOnly, 1, 1, 1},
     {"zrank", &ZRank, 3, kReads, 1, 1, 1},
     {"zrevrank", &ZRank, 3, kReads, 1, 1, 1},
     {"zrandmember", &ZRandMember, -2, kReads, 1, 1, 1},

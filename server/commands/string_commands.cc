@@ -280,22 +280,22 @@ Task<void> SetRange(Call& call) {
 }
 
 constexpr Command kStringCommands[] = {
-    {"get", &Get, 2, kReads | kFast, 1, 1, 1},
-    {"set", &Set, -3, kWrites, 1, 1, 1, nullptr, &IsPlainSet},
-    {"setex", &SetWithExpiry, 4, kWrites, 1, 1, 1, nullptr, &Always},
-    {"psetex", &SetWithExpiry, 4, kWrites, 1, 1, 1, nullptr, &Always},
-    {"setnx", &SetIfMissing, 3, kWrites | kFast, 1, 1, 1},
-    {"getset", &GetSet, 3, kWrites | kFast, 1, 1, 1},
-    {"getdel", &GetDel, 2, kWrites | kFast, 1, 1, 1},
-    {"getex", &GetEx, -2, kWrites | kFast, 1, 1, 1},
-    {"mget", &MGet, -2, kReads | kFast, 1, -1, 1},
-    {"mset", &MSet, -3, kWrites, 1, -1, 2, nullptr, &Always},
-    {"msetnx", &MSet, -3, kWrites, 1, -1, 2},
-    {"append", &Append, 3, kWrites | kFast, 1, 1, 1},
-    {"strlen", &StrLen, 2, kReads | kFast, 1, 1, 1},
-    {"getrange", &GetRange, 4, kReads, 1, 1, 1},
-    {"substr", &GetRange, 4, kReads, 1, 1, 1},
-    {"setrange", &SetRange, 4, kWrites, 1, 1, 1},
+    {"get", &Get, 2, kReads | kFast | kMetaRowsOnly, 1, 1, 1},
+    {"set", &Set, -3, kWrites | kMetaRowsOnly, 1, 1, 1, nullptr, &IsPlainSet},
+    {"setex", &SetWithExpiry, 4, kWrites | kMetaRowsOnly, 1, 1, 1, nullptr, &Always},
+    {"psetex", &SetWithExpiry, 4, kWrites | kMetaRowsOnly, 1, 1, 1, nullptr, &Always},
+    {"setnx", &SetIfMissing, 3, kWrites | kFast | kMetaRowsOnly, 1, 1, 1},
+    {"getset", &GetSet, 3, kWrites | kFast | kMetaRowsOnly, 1, 1, 1},
+    {"getdel", &GetDel, 2, kWrites | kFast | kMetaRowsOnly, 1, 1, 1},
+    {"getex", &GetEx, -2, kWrites | kFast | kMetaRowsOnly, 1, 1, 1},
+    {"mget", &MGet, -2, kReads | kFast | kMetaRowsOnly, 1, -1, 1},
+    {"mset", &MSet, -3, kWrites | kMetaRowsOnly, 1, -1, 2, nullptr, &Always},
+    {"msetnx", &MSet, -3, kWrites | kMetaRowsOnly, 1, -1, 2},
+    {"append", &Append, 3, kWrites | kFast | kMetaRowsOnly, 1, 1, 1},
+    {"strlen", &StrLen, 2, kReads | kFast | kMetaRowsOnly, 1, 1, 1},
+    {"getrange", &GetRange, 4, kReads | kMetaRowsOnly, 1, 1, 1},
+    {"substr", &GetRange, 4, kReads | kMetaRowsOnly, 1, 1, 1},
+    {"setrange", &SetRange, 4, kWrites | kMetaRowsOnly, 1, 1, 1},
 };
 
 }  // namespace

@@ -19,30 +19,41 @@ void CountedKeys(const Call& call, size_t at, std::vector<KeyRef>* keys) {
   }
 }
 
-std::vector<KeyRef> KeysOf(const Call& call) {
+void AddKeys(const Call& call, std::vector<KeyRef>* keys) {
   const Command& command = *call.command;
-  std::vector<KeyRef> keys;
   if (command.first_key > 0) {
     const auto argc = static_cast<int>(call.argc());
     const int last = command.last_key < 0 ? argc + command.last_key : command.last_key;
     for (int i = command.first_key; i <= last && i < argc; i += command.key_step) {
-      keys.push_back({call.database, call.arg(static_cast<size_t>(i))});
+      keys->push_back({call.database, call.arg(static_cast<size_t>(i))});
     }
   }
-  if (command.keys != nullptr) command.keys(call, &keys);
+  if (command.keys != nullptr) command.keys(call, keys);
+}
+
+std::vector<KeyRef> KeysOf(const Call& call) {
+  std::vector<KeyRef> keys;
+  AddKeys(call, &keys);
   return keys;
 }
 
-std::vector<SlotLock> LocksOf(const Call& call) {
+void AddLocks(const Call& call, std::vector<SlotLock>* locks) {
   const Command& command = *call.command;
-  if ((command.flags & kAllLocks) != 0) return LockTable::All();
+  if ((command.flags & kAllLocks) != 0) {
+    *locks = LockTable::All();
+    return;
+  }
   LockMode mode = (command.flags & kWrites) != 0 ? LockMode::kChange : LockMode::kRead;
   if (command.replaces != nullptr && command.replaces(call)) mode = LockMode::kReplace;
-  std::vector<SlotLock> locks;
   for (const KeyRef& key : KeysOf(call)) {
-    locks.push_back({LockTable::SlotOf(key.database, key.key), mode});
+    locks->push_back({LockTable::SlotOf(key.database, key.key), mode});
   }
-  if (command.more_locks != nullptr) command.more_locks(call, &locks);
+  if (command.more_locks != nullptr) command.more_locks(call, locks);
+}
+
+std::vector<SlotLock> LocksOf(const Call& call) {
+  std::vector<SlotLock> locks;
+  AddLocks(call, &locks);
   return locks;
 }
 

@@ -30,7 +30,8 @@ enum CommandFlags : uint32_t {
   kAllLocks = 128,      ///< Nothing else may be under way.
   kBlocks = 256,
   kAdmin = 512,
-  kFast = 1024,  ///< Its time does not depend on the sizes of values.
+  kFast = 1024,          ///< Its time does not depend on the sizes of values.
+  kMetaRowsOnly = 2048,  ///< It reads no rows but the meta rows of the keys that it names.
 };
 
 /// One command on its way from its arguments to its answer.
@@ -72,9 +73,11 @@ struct Command {
   void (*more_locks)(const Call& call, std::vector<SlotLock>* locks) = nullptr;
 };
 
-/// The keys that the command names.
+/// Appends the keys that the command names.
+void AddKeys(const Call& call, std::vector<KeyRef>* keys);
 std::vector<KeyRef> KeysOf(const Call& call);
-/// The locks that it needs.
+/// Appends the locks that it needs.
+void AddLocks(const Call& call, std::vector<SlotLock>* locks);
 std::vector<SlotLock> LocksOf(const Call& call);
 /// Whether the number of arguments is one that the command takes.
 bool TakesArguments(const Command& command, size_t argc);

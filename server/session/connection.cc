@@ -169,7 +169,7 @@ bool Connection::Queue(Call* call) {
   return true;
 }
 
-void Connection::Begin(std::unique_ptr<Call> owned) {
+Call* Connection::Admit(std::unique_ptr<Call> owned) {
   Call* const call = owned.get();
   calls_.push_back(std::move(owned));
   call->reply.set_protocol(protocol);
@@ -177,6 +177,11 @@ void Connection::Begin(std::unique_ptr<Call> owned) {
   call->answered = replies && !std::exchange(skips_next, false);
   loop_->commands.fetch_add(1, std::memory_order_relaxed);
   if (call->command != nullptr) last_command = call->command->name;
+  return call;
+}
+
+void Connection::Begin(std::unique_ptr<Call> owned) {
+  Call* const call = Admit(std::move(owned));
   if (Refuse(call)) {
     multi_failed |= in_multi;
     call->done = true;
@@ -184,19 +189,37 @@ void Connection::Begin(std::unique_ptr<Call> owned) {
     call->done = true;
   } else {
     barrier_ = call;
-    loop_->loop.Spawn(Run(shared_from_this(), call));
+    loop_->loop.Spawn(Run(shared_from_this(), TakeTogether(call)));
   }
 }
 
-Task<void> Connection::Run(std::shared_ptr<Connection> self, Call* call) {
+std::vector<Call*> Connection::TakeTogether(Call* first) {
+  std::vector<Call*> calls{first};
+  if ((first->command->flags & kMetaRowsOnly) == 0) return calls;
+  size_t bytes = 0;
+  while (calls.size() < kTogetherMax && calls_.size() < kUnansweredMax && TakeRequest()) {
+    const Command* const command = next_->command;
+    if (command == nullptr || (command->flags & kMetaRowsOnly) == 0 ||
+        !TakesArguments(*command, next_->argc())) {
+      break;
+    }
+    for (const std::string_view arg : next_->request.args) bytes += arg.size();
+    if (bytes > kTogetherBytesMax) break;
+    calls.push_back(Admit(std::exchange(next_, nullptr)));
+  }
+  return calls;
+}
+
+Task<void> Connection::Run(std::shared_ptr<Connection> self, std::vector<Call*> calls) {
+  Call* const first = calls.front();
   Clock* const clock = loop_->loop.clock();
   const uint64_t began = clock->NowNanos();
-  co_await Execute(call);
+  co_await Execute(calls);
   const auto micros = static_cast<int64_t>((clock->NowNanos() - began) / 1000);
   const int64_t slow = server_->settings.slow_micros.load(std::memory_order_relaxed);
-  if (slow >= 0 && micros >= slow) self->NoteSlow(*call, micros);
-  self->LetNextBegin(call);
-  call->done = true;
+  if (slow >= 0 && micros >= slow) self->NoteSlow(*first, micros);
+  self->LetNextBegin(first);
+  for (Call* call : calls) call->done = true;
   if (!self->beginning_) self->BeginNext();
 }
 

@@ -6,6 +6,7 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "nacre/task.h"
 #include "server/loop/event_loop.h"
@@ -26,6 +27,9 @@ class Connection final : public Client,
                          public std::enable_shared_from_this<Connection> {
  public:
   static constexpr size_t kUnansweredMax = 1024;
+  /// So many commands are run together at most, and with so many bytes of arguments.
+  static constexpr size_t kTogetherMax = 128;
+  static constexpr size_t kTogetherBytesMax = size_t{256} << 10;
   /// It is not read from a client that leaves so much of its answers unread.
   static constexpr size_t kUnsentBytesMax = size_t{64} << 20;
   /// Nor while so much is here that cannot begin yet.
@@ -49,7 +53,11 @@ class Connection final : public Client,
   /// Takes `next_` from what has arrived, if there is none. False if nothing has arrived whole.
   bool TakeRequest();
   void Begin(std::unique_ptr<Call> call);
-  Task<void> Run(std::shared_ptr<Connection> self, Call* call);
+  /// Takes its place among those that will be answered.
+  Call* Admit(std::unique_ptr<Call> call);
+  /// What has arrived behind `first` and can be run together with it, which is the first of them.
+  std::vector<Call*> TakeTogether(Call* first);
+  Task<void> Run(std::shared_ptr<Connection> self, std::vector<Call*> calls);
   void NoteSlow(const Call& call, int64_t micros) const;
   /// Answers without running it what may not run; true if so.
   bool Refuse(Call* call) const;

@@ -21,15 +21,17 @@ std::string ErrorText(const Status& status) {
   return "ERR " + status.ToString();
 }
 
+namespace {
+
+/// Writes what the unit of work has changed, and tells those who watch the keys. The locks stay.
 Task<void> WriteChanges(Call* call) {
   UnitOfWork& unit = *call->unit;
-  if (!unit.status().ok() || !unit.changed()) co_return;
   const auto touched = unit.TakeTouched();
   const std::set<int> cleared = unit.cleared();
   call->server->expired_keys.fetch_add(unit.TakeExpired(), std::memory_order_relaxed);
   AsyncStatus written = unit.Submit();
   // Later writes of the client come behind this one.
-  if (!call->in_exec) call->client->LetNextBegin(call);
+  call->client->LetNextBegin(call);
   Status status = co_await written;
   unit.Note(std::move(status));
   // After a failure, too: the write may have taken place.
@@ -37,20 +39,56 @@ Task<void> WriteChanges(Call* call) {
   call->server->watches.Touch(touched);
 }
 
-Task<void> Execute(Call* call) {
-  UnitOfWork unit(&call->loop->access, (call->command->flags & kWrites) != 0);
-  call->unit = &unit;
-  std::vector<SlotLock> locks = LocksOf(*call);
+/// What the commands will look at first, as far as they do.
+std::vector<std::string> MetaRowsOf(const std::vector<Call*>& calls) {
+  std::vector<KeyRef> keys;
+  keys.reserve(calls.size());
+  for (const Call* call : calls) {
+    const Command& command = *call->command;
+    const bool looks =
+        command.replaces == nullptr || !command.replaces(*call) ||
+        call->server->store->Find(call->database)->has_elements.load(std::memory_order_relaxed);
+    if (looks) AddKeys(*call, &keys);
+  }
+  std::vector<std::string> rows;
+  rows.reserve(keys.size());
+  for (const KeyRef& key : keys) rows.push_back(MetaRow(key.key));
+  return rows;
+}
+
+}  // namespace
+
+Task<void> Execute(std::vector<Call*> calls) {
+  Call* const first = calls.front();
+  uint32_t flags = 0;
+  uint32_t common_flags = ~uint32_t{0};
+  std::vector<SlotLock> locks;
+  locks.reserve(calls.size());
+  for (const Call* call : calls) {
+    flags |= call->command->flags;
+    common_flags &= call->command->flags;
+    AddLocks(*call, &locks);
+  }
+  UnitOfWork unit(&first->loop->access, (flags & kWrites) != 0);
   if (!locks.empty()) co_await unit.Lock(std::move(locks));
-  if ((call->command->flags & kReads) != 0) call->client->LetNextBegin(call);
-  co_await call->command->handler(*call);
-  co_await WriteChanges(call);
-  if (!unit.status().ok()) {
+  if ((common_flags & kReads) != 0) first->client->LetNextBegin(first);
+  if ((common_flags & kMetaRowsOnly) != 0) {
+    std::vector<std::string> rows = MetaRowsOf(calls);
+    if (rows.size() > 1) co_await unit.ReadAhead(first->database, std::move(rows));
+  }
+  for (Call* call : calls) {
+    call->unit = &unit;
+    co_await call->command->handler(*call);
+  }
+  if (unit.status().ok() && unit.changed()) co_await WriteChanges(first);
+  for (Call* call : calls) {
+    call->unit = nullptr;
+    if (unit.status().ok()) continue;
+    // Those that only read may have seen changes that were not made.
     call->reply.Clear();
     call->reply.Error(ErrorText(unit.status()));
   }
   unit.Unlock();
-  call->unit = nullptr;
 }
 
 }  // namespace nacre::server

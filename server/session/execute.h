@@ -1,16 +1,16 @@
 #pragma once
 
+#include <vector>
+
 #include "nacre/task.h"
 #include "server/session/command.h"
 
 namespace nacre::server {
 
-/// Runs a command from its locks to its answer. What it changes is as durable as the database has
-/// it when this ends, or the answer is an error.
-Task<void> Execute(Call* call);
-
-/// Writes what the unit of work has changed, and tells those who watch the keys. The locks stay.
-Task<void> WriteChanges(Call* call);
+/// Runs the commands of one client, one after the other, from their locks to their answers: one
+/// read finds the meta rows of several, and one write makes all their changes. These are as durable
+/// as the database has it when this ends, or each answer is an error.
+Task<void> Execute(std::vector<Call*> calls);
 
 /// What a client is told of a failure of the database.
 std::string ErrorText(const Status& status);

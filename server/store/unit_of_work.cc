@@ -51,7 +51,9 @@ void UnitOfWork::Unlock() {
 // ---- Keys ---------------------------------------------------------------------------------------
 
 Task<std::optional<Meta>> UnitOfWork::Find(int database, std::string_view key) {
-  const std::optional<std::string> bytes = co_await Get(database, MetaRow(key));
+  RowName name(database, MetaRow(key));
+  std::optional<std::string> bytes;
+  if (!FindHere(name, &bytes)) bytes = co_await Get(database, std::move(name.second));
   if (!bytes.has_value()) co_return std::nullopt;
   Meta meta;
   if (!DecodeMeta(*bytes, &meta)) {
@@ -99,44 +101,76 @@ void UnitOfWork::Remove(int database, std::string_view key, const Meta& meta) {
 
 // ---- Rows ---------------------------------------------------------------------------------------
 
-Task<std::optional<std::string>> UnitOfWork::Get(int database, std::string row) {
-  if (++gets_ % Yield::kTasksMax == 0) co_await Yield(access_.loop);
-  if (!status_.ok()) co_return std::nullopt;
-  RowName name(database, std::move(row));
+std::optional<std::string> UnitOfWork::Answered(const Status& status, const PinnableSlice& value) {
+  if (status.ok()) return value.ToString();
+  if (!status.IsNotFound()) Fail(status);
+  return std::nullopt;
+}
+
+bool UnitOfWork::FindHere(const RowName& name, std::optional<std::string>* value) {
+  if (!status_.ok()) return true;
   if (!rows_.empty()) {
     const auto changed = rows_.find(name);
-    if (changed != rows_.end()) co_return changed->second;
+    if (changed != rows_.end()) {
+      *value = changed->second;
+      return true;
+    }
   }
-  if (cleared_.contains(database)) co_return std::nullopt;
+  if (cleared_.contains(name.first)) return true;
+  if (name.first != ahead_.database) return false;
+  for (size_t i = ahead_.next; i < ahead_.rows.size(); ++i) {
+    if (ahead_.rows[i] != name.second) continue;
+    ahead_.next = i + 1;
+    *value = Answered(ahead_.statuses[i], ahead_.values[i]);
+    return true;
+  }
+  return false;
+}
+
+Task<std::optional<std::string>> UnitOfWork::Get(int database, std::string row) {
+  if (++gets_ % Yield::kTasksMax == 0) co_await Yield(access_.loop);
+  const RowName name(database, std::move(row));
+  std::optional<std::string> found;
+  if (FindHere(name, &found)) co_return found;
   PinnableSlice value;
   const Status got = co_await access_.async->GetAsync({}, Family(database), name.second, &value);
-  if (got.ok()) co_return value.ToString();
-  if (!got.IsNotFound()) Fail(got);
-  co_return std::nullopt;
+  co_return Answered(got, value);
+}
+
+Task<void> UnitOfWork::ReadAhead(int database, std::vector<std::string> rows) {
+  if (!status_.ok() || rows.empty()) co_return;
+  ahead_.database = database;
+  ahead_.rows = std::move(rows);
+  ahead_.next = 0;
+  ahead_.values = std::vector<PinnableSlice>(ahead_.rows.size());
+  ahead_.statuses = std::vector<Status>(ahead_.rows.size());
+  const std::vector<Slice> keys(ahead_.rows.begin(), ahead_.rows.end());
+  const Status all = co_await access_.async->MultiGetAsync(
+      {}, Family(database), keys.size(), keys.data(), ahead_.values.data(), ahead_.statuses.data());
+  if (!all.ok()) Fail(all);
 }
 
 Task<std::vector<std::optional<std::string>>> UnitOfWork::MultiGet(int database,
                                                                    std::vector<std::string> rows) {
   std::vector<std::optional<std::string>> found(rows.size());
-  if (!status_.ok() || rows.empty()) co_return found;
-  std::vector<Slice> keys(rows.begin(), rows.end());
-  std::vector<PinnableSlice> values(rows.size());
-  std::vector<Status> statuses(rows.size());
+  std::vector<size_t> missing;
+  std::vector<RowName> names;
+  for (size_t i = 0; i < rows.size(); ++i) {
+    RowName name(database, std::move(rows[i]));
+    if (FindHere(name, &found[i])) continue;
+    missing.push_back(i);
+    names.push_back(std::move(name));
+  }
+  if (missing.empty()) co_return found;
+  std::vector<Slice> keys;
+  keys.reserve(names.size());
+  for (const RowName& name : names) keys.emplace_back(name.second);
+  std::vector<PinnableSlice> values(keys.size());
+  std::vector<Status> statuses(keys.size());
   const Status all = co_await access_.async->MultiGetAsync(
       {}, Family(database), keys.size(), keys.data(), values.data(), statuses.data());
   if (!all.ok()) Fail(all);
-  for (size_t i = 0; i < rows.size(); ++i) {
-    const auto changed = rows_.empty() ? rows_.end() : rows_.find({database, rows[i]});
-    if (changed != rows_.end()) {
-      found[i] = changed->second;
-    } else if (cleared_.contains(database)) {
-      continue;
-    } else if (statuses[i].ok()) {
-      found[i] = values[i].ToString();
-    } else if (!statuses[i].IsNotFound()) {
-      Fail(statuses[i]);
-    }
-  }
+  for (size_t i = 0; i < missing.size(); ++i) found[missing[i]] = Answered(statuses[i], values[i]);
   co_return found;
 }
 

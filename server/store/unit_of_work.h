@@ -101,6 +101,9 @@ class UnitOfWork {
   // ---- Rows ---------------------------------------------------------------------------------
 
   Task<std::optional<std::string>> Get(int database, std::string row);
+  /// Reads rows at once that Get and Find will be asked for, best in this order. Their locks are
+  /// held until the end of the unit.
+  Task<void> ReadAhead(int database, std::vector<std::string> rows);
   Task<std::vector<std::optional<std::string>>> MultiGet(int database,
                                                          std::vector<std::string> rows);
   /// Is done by a worker.
@@ -130,11 +133,24 @@ class UnitOfWork {
 
  private:
   using RowName = std::pair<int, std::string>;
+  /// Rows that were read ahead of the calls for them.
+  struct RowsAhead {
+    int database = 0;
+    std::vector<std::string> rows;
+    std::vector<PinnableSlice> values;
+    std::vector<Status> statuses;
+    size_t next = 0;  ///< The one that is expected to be asked for.
+  };
+
   ColumnFamilyHandle* Family(int database) const { return access_.store->Find(database)->family; }
   std::map<RowName, std::optional<std::string>>::const_iterator FirstChange(
       int database, const std::string& from) const {
     return rows_.lower_bound({database, from});
   }
+  /// True if no read of the database is needed: `*value` is what the row is.
+  bool FindHere(const RowName& name, std::optional<std::string>* value);
+  /// What the database has answered for a row.
+  std::optional<std::string> Answered(const Status& status, const PinnableSlice& value);
   bool HasChangesIn(int database, const RowRange& range) const;
   void ApplyChanges(int database, const RowRange& range, std::vector<Row>* rows) const;
 
@@ -148,6 +164,7 @@ class UnitOfWork {
   std::vector<TouchedKey> touched_;
   uint64_t expired_ = 0;
   size_t gets_ = 0;
+  RowsAhead ahead_;
   WriteBatch batch_;
 };
 

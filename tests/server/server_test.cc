@@ -104,6 +104,74 @@ TEST_F(ServerTest, AnswersPipelinesInOrderAndSeesItsOwnWrites) {
   sender.join();
 }
 
+TEST_F(ServerTest, PipelinesAnswerWhatTheirCommandsAnswerAlone) {
+  // Commands that are run together, in one unit of work, and some that are not, on few keys.
+  const std::vector<std::string> lines = {"SET K V",         "SET K V NX",
+                                          "SET K V XX GET",  "SET K V EX 100",
+                                          "SETEX K 100 V",   "SETNX K V",
+                                          "GETSET K V",      "GETDEL K",
+                                          "GETEX K PERSIST", "MSET K V L V",
+                                          "MSETNX K V L V",  "MGET K L K",
+                                          "APPEND K V",      "STRLEN K",
+                                          "SETRANGE K 2 V",  "GETRANGE K 0 3",
+                                          "SETBIT K 9 1",    "GETBIT K 9",
+                                          "BITCOUNT K",      "INCR K",
+                                          "DECRBY K 3",      "INCRBYFLOAT K 1.5",
+                                          "DEL K L",         "UNLINK K",
+                                          "EXISTS K L K",    "TYPE K",
+                                          "EXPIRE K 1000",   "EXPIRE K -1",
+                                          "PERSIST K",       "SCARD K",
+                                          "SADD K V",        "SREM K V",
+                                          "HSET K V V",      "HGET K V",
+                                          "HLEN K",          "RPUSH K V",
+                                          "LPOP K",          "LLEN K",
+                                          "ZADD K 1 V",      "ZCARD K",
+                                          "GET K",           "GET K",
+                                          "SET K V",         "SET K 5",
+                                          "SORT K",          "GET",
+                                          "RENAME K L",      "PING",
+                                          "NOSUCHCOMMAND K"};
+  Random random(TestSeed(2));
+  const auto together = Connect();
+  const auto alone = Connect();
+  ASSERT_EQ((*alone)("SELECT 1"), "+OK");
+  for (int round = 0; round < 20; ++round) {
+    std::vector<std::vector<std::string>> commands;
+    std::string bytes;
+    for (uint64_t i = 1 + random.Uniform(300); i > 0; --i) {
+      std::vector<std::string> words = RedisClient::Words(lines[random.Uniform(lines.size())]);
+      for (std::string& word : words) {
+        if (word == "K" || word == "L") word = "key" + std::to_string(random.Uniform(6));
+        if (word == "V") word = std::to_string(random.Uniform(20));
+      }
+      bytes += RedisClient::Encode(words);
+      commands.push_back(std::move(words));
+    }
+    together->SendBytes(bytes);
+    for (size_t i = 0; i < commands.size(); ++i) {
+      ASSERT_EQ(together->Read(), alone->Do(commands[i]))
+          << "round " << round << ", command " << i << ": " << commands[i][0];
+    }
+  }
+}
+
+TEST_F(ServerTest, LargePipelinesAreCutIntoWritesOfBoundedSize) {
+  const auto client = Connect();
+  const std::string value(100'000, 'v');
+  std::string bytes;
+  constexpr int kCommands = 60;
+  for (int i = 0; i < kCommands; ++i) {
+    bytes += RedisClient::Encode({"SET", "large" + std::to_string(i), value});
+    bytes += RedisClient::Encode({"STRLEN", "large" + std::to_string(i)});
+  }
+  std::thread sender([&] { client->SendBytes(bytes); });
+  for (int i = 0; i < kCommands; ++i) {
+    EXPECT_EQ(client->Read(), "+OK");
+    EXPECT_EQ(client->Read(), ":100000");
+  }
+  sender.join();
+}
+
 TEST_F(ServerTest, ChangesOfManyClientsAreAtomic) {
   constexpr int kClients = 8;
   constexpr int kRounds = 200;
