@@ -21,11 +21,13 @@ Task<bool> Collection::Find() {
 }
 
 Task<bool> Collection::FindToTake() {
+  // What waits for longer comes first to each other key.
+  if (call_->turn != nullptr && key_ != *call_->turn) co_return true;
   const std::optional<Meta> meta = co_await call_->unit->Find(database_, key_);
   const bool typed = !meta.has_value() || meta->type == type_;
-  if (!typed && !call_->retried) call_->reply.Error(kWrongType);
+  if (!typed && call_->turn == nullptr) call_->reply.Error(kWrongType);
   if (typed) Adopt(meta);
-  co_return typed || call_->retried;
+  co_return typed || call_->turn != nullptr;
 }
 
 void Collection::Adopt(const std::optional<Meta>& meta) {

@@ -78,7 +78,7 @@ Task<void> AttemptUntilAnswered(Call& call, std::vector<std::string> keys, doubl
       co_return;
     }
     turn = blocked.turn;
-    call.retried = true;
+    call.turn = &turn.second;
     co_await call.unit->Lock(LocksOf(call));
   }
 }

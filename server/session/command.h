@@ -45,7 +45,8 @@ struct Call {
   Reply reply{2};
   int database = 0;
   bool in_exec = false;
-  bool retried = false;  ///< It has waited for a key that it takes from.
+  /// It has waited, and may take from this key, as others may wait for its others. Or null.
+  const std::string* turn = nullptr;
   bool answered = true;  ///< CLIENT REPLY may have it otherwise.
   bool done = false;
 

@@ -33,7 +33,7 @@ Task<void> WriteChanges(Call* call) {
   // Later writes of the client come behind this one.
   call->client->LetNextBegin(call);
   Status status = co_await written;
-  unit.Note(std::move(status));
+  unit.Written(std::move(status));
   // After a failure, too: the write may have taken place.
   for (const int database : cleared) call->server->watches.TouchAll(database);
   call->server->watches.Touch(touched);

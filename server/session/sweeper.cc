@@ -19,48 +19,52 @@ constexpr size_t kKeysAtOnce = 64;
 /// around it have to look at until a compaction drops it.
 constexpr size_t kElementsOneByOne = 256;
 
-/// Looks at keys whose time has come. False if there were none, or the database failed: the next
-/// sweep tries again.
-Task<bool> SweepExpired(ServerState* server, LoopState* loop, int database) {
-  std::vector<Row> rows;
-  {
-    UnitOfWork scan(&loop->access, /*changes=*/false);
-    const std::string from(1, kExpiryRow);
-    rows =
-        co_await scan.Scan(database, RowRange(from, ExpiryRow(scan.now_ms() + 1, ""), kKeysAtOnce));
-  }
-  if (rows.empty()) co_return false;
+enum class Swept : uint8_t { kMore, kAll, kFailed };
+
+/// Removes the first keys whose time has come.
+Task<Swept> SweepExpired(ServerState* server, LoopState* loop, int database) {
   UnitOfWork unit(&loop->access, /*changes=*/true);
-  std::vector<std::pair<const Row*, std::string>> keys;
+  const std::string from(1, kExpiryRow);
+  const std::string behind(1, kExpiryRow + 1);
+  const std::vector<Row> rows = co_await unit.Scan(database, RowRange(from, behind, kKeysAtOnce));
+  std::vector<std::string> keys;
   std::vector<SlotLock> locks;
   for (const Row& row : rows) {
     uint64_t expires_at_ms = 0;
     Slice key;
     if (DecodeExpiryRow(row.key, &expires_at_ms, &key)) {
-      keys.emplace_back(&row, key.ToString());
+      if (expires_at_ms > unit.now_ms()) {
+        loop->access.store->Find(database)->SweepBy(expires_at_ms);
+        break;
+      }
+      keys.push_back(key.ToString());
       locks.push_back({LockTable::SlotOf(database, key.ToStringView()), LockMode::kChange});
     }
     unit.Delete(database, row.key);
   }
+  if (!unit.status().ok()) co_return Swept::kFailed;
+  if (!unit.changed()) co_return Swept::kAll;
   co_await unit.Lock(std::move(locks));
-  for (const auto& [row, key] : keys) {
+  for (const std::string& key : keys) {
     // This deletes keys that have expired. Others were given another time, or were made anew.
     const std::optional<Meta> meta = co_await unit.Find(database, key);
-    if (!unit.status().ok()) co_return false;
+    if (!unit.status().ok()) co_return Swept::kFailed;
   }
   const uint64_t expired = unit.TakeExpired();
   const Status written = co_await unit.Submit();
+  unit.Written(written);
   server->expired_keys.fetch_add(expired, std::memory_order_relaxed);
-  co_return written.ok();
+  co_return unit.status().ok() ? Swept::kMore : Swept::kFailed;
 }
 
 /// Removes the elements of a collection that is gone.
-Task<bool> SweepGarbage(LoopState* loop, int database) {
+Task<Swept> SweepGarbage(LoopState* loop, int database) {
   UnitOfWork unit(&loop->access, /*changes=*/false);
   const std::string from(1, kGarbageRow);
   const std::vector<Row> garbage =
       co_await unit.Scan(database, RowRange(from, std::string(1, kGarbageRow + 1), kKeysAtOnce));
-  if (garbage.empty()) co_return false;
+  if (!unit.status().ok()) co_return Swept::kFailed;
+  if (garbage.empty()) co_return Swept::kAll;
   ColumnFamilyHandle* const family = loop->access.store->Find(database)->family;
   WriteBatch batch;
   Status status;
@@ -82,23 +86,35 @@ Task<bool> SweepGarbage(LoopState* loop, int database) {
       for (const Row& element : elements) note(batch.Delete(family, element.key));
     }
   }
-  if (!status.ok() || !unit.status().ok()) co_return false;
+  if (!status.ok() || !unit.status().ok()) co_return Swept::kFailed;
   const Status written = co_await loop->async->WriteAsync({}, &batch);
-  co_return written.ok();
+  co_return written.ok() ? Swept::kMore : Swept::kFailed;
+}
+
+/// Sweeps the database if its time has come.
+Task<void> SweepDatabase(ServerState* server, LoopState* loop, int number) {
+  Store::Database* const database = server->store->Find(number);
+  if (database == nullptr) co_return;
+  // What becomes visible from here on says so again.
+  const uint64_t at_ms = database->sweep_at_ms.exchange(UINT64_MAX, std::memory_order_acquire);
+  if (at_ms > UnixMillis()) {
+    database->SweepBy(at_ms);
+    co_return;
+  }
+  Swept expired = Swept::kMore;
+  while (expired == Swept::kMore && !loop->loop.stopping()) {
+    expired = co_await SweepExpired(server, loop, number);
+  }
+  Swept garbage = Swept::kMore;
+  while (garbage == Swept::kMore && !loop->loop.stopping()) {
+    garbage = co_await SweepGarbage(loop, number);
+  }
+  // The next sweep tries again.
+  if (expired != Swept::kAll || garbage != Swept::kAll) database->SweepBy(0);
 }
 
 Task<void> Sweep(ServerState* server, LoopState* loop, std::chrono::milliseconds rest) {
-  for (int i = 0; i < server->store->databases(); ++i) {
-    if (server->store->Find(i) == nullptr) continue;
-    while (!loop->loop.stopping()) {
-      const bool expired = co_await SweepExpired(server, loop, i);
-      if (!expired) break;
-    }
-    while (!loop->loop.stopping()) {
-      const bool garbage = co_await SweepGarbage(loop, i);
-      if (!garbage) break;
-    }
-  }
+  for (int i = 0; i < server->store->databases(); ++i) co_await SweepDatabase(server, loop, i);
   loop->loop.After(rest, [=] { SweepRepeatedly(server, loop, rest); });
 }
 

@@ -101,6 +101,13 @@ Status Store::Adopt(int number, ColumnFamilyHandle* family) {
   return status;
 }
 
+void Store::Database::SweepBy(uint64_t unix_ms) {
+  uint64_t at = sweep_at_ms.load(std::memory_order_relaxed);
+  while (unix_ms < at &&
+         !sweep_at_ms.compare_exchange_weak(at, unix_ms, std::memory_order_release)) {
+  }
+}
+
 Status Store::Make(int number) {
   if (Find(number) != nullptr) return Status::OK();
   ColumnFamilyHandle* family = nullptr;

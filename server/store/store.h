@@ -32,6 +32,13 @@ class Store {
     /// There may be rows other than those of strings: what replaces a key has to look for them. It
     /// is set with the key's lock held, before the first of them is written.
     std::atomic<bool> has_elements{false};
+    /// When the sweeper has something to do next, in milliseconds of Unix time. 0: at once, as at
+    /// the start, when nothing is known. A sweep without need would cost more than its own time:
+    /// scans have a MemTable keep its order from then on.
+    std::atomic<uint64_t> sweep_at_ms{0};
+
+    /// Has the sweeper look at that time at the latest. Called when what it will find is visible.
+    void SweepBy(uint64_t unix_ms);
   };
 
   /// As DB::Open answers.

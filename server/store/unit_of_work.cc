@@ -65,7 +65,7 @@ Task<std::optional<Meta>> UnitOfWork::Find(int database, std::string_view key) {
     if (changes_) {
       ++expired_;
       Delete(database, MetaRow(key));
-      if (meta.type != Type::kString) Put(database, GarbageRow(key, meta.incarnation), "");
+      if (meta.type != Type::kString) PutGarbage(database, key, meta.incarnation);
     }
     co_return std::nullopt;
   }
@@ -90,13 +90,19 @@ void UnitOfWork::Save(int database, std::string_view key, const Meta& meta) {
   Put(database, MetaRow(key), EncodeMeta(meta));
   if (meta.expires_at_ms != 0 && meta.expires_at_ms != meta.stored_expiry_ms) {
     Put(database, ExpiryRow(meta.expires_at_ms, key), "");
+    sweeps_.emplace_back(database, meta.expires_at_ms);
   }
+}
+
+void UnitOfWork::PutGarbage(int database, std::string_view key, uint64_t incarnation) {
+  Put(database, GarbageRow(key, incarnation), "");
+  sweeps_.emplace_back(database, 0);
 }
 
 void UnitOfWork::Remove(int database, std::string_view key, const Meta& meta) {
   touched_.push_back({database, std::string(key), false});
   Delete(database, MetaRow(key));
-  if (meta.type != Type::kString) Put(database, GarbageRow(key, meta.incarnation), "");
+  if (meta.type != Type::kString) PutGarbage(database, key, meta.incarnation);
 }
 
 // ---- Rows ---------------------------------------------------------------------------------------
@@ -242,14 +248,17 @@ void UnitOfWork::Clear(int database) {
 
 AsyncStatus UnitOfWork::Submit() {
   batch_.Clear();
+  const auto note = [this](Status added) {
+    if (!added.ok()) Fail(std::move(added));
+  };
   for (const int database : cleared_) {
     // Rows begin with a letter.
-    Note(batch_.DeleteRange(Family(database), Slice(), Slice("\xff")));
+    note(batch_.DeleteRange(Family(database), Slice(), Slice("\xff")));
   }
   cleared_.clear();
   for (const auto& [name, value] : rows_) {
     ColumnFamilyHandle* const family = Family(name.first);
-    Note(value.has_value() ? batch_.Put(family, name.second, *value)
+    note(value.has_value() ? batch_.Put(family, name.second, *value)
                            : batch_.Delete(family, name.second));
   }
   rows_.clear();
@@ -257,7 +266,11 @@ AsyncStatus UnitOfWork::Submit() {
   return access_.async->WriteAsync({}, &batch_);
 }
 
-void UnitOfWork::Note(Status status) {
+void UnitOfWork::Written(Status status) {
+  // After a failure, too: the write may have taken place.
+  for (const auto& [database, at_ms] : std::exchange(sweeps_, {})) {
+    access_.store->Find(database)->SweepBy(at_ms);
+  }
   if (!status.ok()) Fail(std::move(status));
 }
 

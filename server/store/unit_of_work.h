@@ -125,8 +125,8 @@ class UnitOfWork {
   /// Begins the write of all changes, of which there are some; they are visible, and as durable as
   /// the database has it, when the write has ended, and the rest of the unit begins anew.
   AsyncStatus Submit();
-  /// Takes what the write has answered.
-  void Note(Status status);
+  /// Takes what the write has answered, and lets the sweeper know what it has left to be removed.
+  void Written(Status status);
   void Fail(Status status) {
     if (status_.ok()) status_ = std::move(status);
   }
@@ -151,6 +151,7 @@ class UnitOfWork {
   bool FindHere(const RowName& name, std::optional<std::string>* value);
   /// What the database has answered for a row.
   std::optional<std::string> Answered(const Status& status, const PinnableSlice& value);
+  void PutGarbage(int database, std::string_view key, uint64_t incarnation);
   bool HasChangesIn(int database, const RowRange& range) const;
   void ApplyChanges(int database, const RowRange& range, std::vector<Row>* rows) const;
 
@@ -162,6 +163,8 @@ class UnitOfWork {
   std::map<RowName, std::optional<std::string>> rows_;  ///< Nothing: the row is deleted.
   std::set<int> cleared_;  ///< What they had is deleted before `rows_` are written.
   std::vector<TouchedKey> touched_;
+  /// For the sweeper: a database, and when there is something to be removed from it.
+  std::vector<std::pair<int, uint64_t>> sweeps_;
   uint64_t expired_ = 0;
   size_t gets_ = 0;
   RowsAhead ahead_;

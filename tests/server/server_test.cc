@@ -65,6 +65,29 @@ class ServerTest : public testing::Test {
     return answer;
   }
 
+  /// Returns when so many clients wait for keys, or a minute has passed.
+  static void AwaitBlocked(RedisClient* client, int count) {
+    const std::string expected = "blocked_clients:" + std::to_string(count) + "\r\n";
+    for (int i = 0; i < 60'000; ++i) {
+      if ((*client)("INFO clients").find(expected) != std::string::npos) return;
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    }
+  }
+  /// How many keys were removed since they had expired, once there are `count` or a minute has
+  /// passed.
+  static int AwaitRemoved(RedisClient* client, int count) {
+    int removed = 0;
+    for (int i = 0; i < 6000 && removed < count; ++i) {
+      if (i > 0) std::this_thread::sleep_for(std::chrono::milliseconds(10));
+      const std::string info = (*client)("INFO stats");
+      const std::string name = "expired_keys:";
+      const size_t at = info.find(name);
+      if (at == std::string::npos) break;
+      removed = std::stoi(info.substr(at + name.size()));
+    }
+    return removed;
+  }
+
   std::shared_ptr<Pool> pool_;
   ServerOptions options_;
   std::unique_ptr<Server> server_;
@@ -278,14 +301,10 @@ TEST_F(ServerTest, WaitingClientsHaveTheirTurnInOrder) {
   for (int i = 0; i < 6; ++i) {
     waiting.push_back(Connect());
     waiting.back()->Send({"BLPOP", "queue", "other", "0"});
-    // It waits before the next one begins to.
-    const std::string expected = "blocked_clients:" + std::to_string(i + 1) + "\r\n";
-    for (int k = 0; k < 6000 && (*client)("INFO clients").find(expected) == std::string::npos;
-         ++k) {
-      std::this_thread::sleep_for(std::chrono::milliseconds(1));
-    }
+    AwaitBlocked(client.get(), i + 1);  // It waits before the next one begins to.
   }
   EXPECT_EQ((*client)("RPUSH queue 0 1 2 3"), ":4");
+  EXPECT_EQ(Await(client.get(), "LLEN queue", ":0"), ":0");
   EXPECT_EQ((*client)("RPUSH other 4"), ":1");
   for (int i = 0; i < 5; ++i) {
     const std::string key = i < 4 ? "queue" : "other";
@@ -296,6 +315,27 @@ TEST_F(ServerTest, WaitingClientsHaveTheirTurnInOrder) {
   waiting[5] = nullptr;  // It goes away while it waits.
   EXPECT_EQ((*client)("RPUSH queue last"), ":1");
   EXPECT_EQ(Await(client.get(), "LRANGE queue 0 -1", "*[$last]"), "*[$last]");
+}
+
+TEST_F(ServerTest, WhatIsWokenForOneKeyLeavesTheOthersToThoseThatWaitLonger) {
+  const auto client = Connect();
+  for (int round = 0; round < 200; ++round) {
+    const std::string first = "first" + std::to_string(round);
+    const std::string second = "second" + std::to_string(round);
+    const auto one = Connect();
+    const auto both = Connect();
+    one->Send({"BLPOP", first, "0"});
+    AwaitBlocked(client.get(), 1);
+    both->Send({"BLPOP", first, second, "0"});
+    AwaitBlocked(client.get(), 2);
+    // The second one is woken, perhaps before the first has taken what it was woken for.
+    client->SendBytes(RedisClient::Encode({"RPUSH", first, "a"}) +
+                      RedisClient::Encode({"RPUSH", second, "b"}));
+    EXPECT_EQ(one->Read(), "*[$" + first + " $a]");
+    EXPECT_EQ(both->Read(), "*[$" + second + " $b]");
+    EXPECT_EQ(client->Read(), ":1");
+    EXPECT_EQ(client->Read(), ":1");
+  }
 }
 
 TEST_F(ServerTest, MessagesReachSubscribersInOrder) {
@@ -341,6 +381,35 @@ TEST_F(ServerTest, WhatHasExpiredOrIsDeletedLeavesNoRows) {
     std::this_thread::sleep_for(std::chrono::milliseconds(50));
   }
   EXPECT_EQ(rows, 1U);
+}
+
+TEST_F(ServerTest, EachKeyIsRemovedWhenItsTimeHasCome) {
+  const auto client = Connect();
+  // Nothing reads these keys. The sweeper has looked at later ones before it learns of each.
+  (*client)("SET never v");
+  (*client)("SET far v EX 1000");
+  (*client)("SET near v PX 300");
+  EXPECT_EQ(AwaitRemoved(client.get(), 1), 1);
+  (*client)("SET nearer v PX 1");
+  (*client)("RPUSH list a b c");
+  (*client)("PEXPIRE list 200");
+  EXPECT_EQ(AwaitRemoved(client.get(), 3), 3);
+  (*client)("RPUSH gone a b c");
+  (*client)("DEL gone");
+  std::this_thread::sleep_for(std::chrono::milliseconds(200));
+  // Two strings, the expiry of one of them, and no elements.
+  EXPECT_EQ(StopAndCountRows(), 3U);
+}
+
+TEST_F(ServerTest, KeysAreRemovedFromEachDatabase) {
+  const auto client = Connect();
+  for (const char* database : {"SELECT 0", "SELECT 3"}) {
+    (*client)(database);
+    (*client)("SET soon v PX 1");
+    (*client)("SET later v PX 100");
+  }
+  EXPECT_EQ(AwaitRemoved(client.get(), 4), 4);
+  EXPECT_EQ((*client)("DBSIZE"), ":0");
 }
 
 TEST_F(ServerTest, AnotherServerFindsAllTypes) {
