@@ -9,6 +9,13 @@
 #include "util/threads/epoch.h"
 
 namespace nacre {
+namespace {
+
+/// So many turns of the driver a write waits for those before it, which other threads are about to
+/// end.
+constexpr int kTurnsToEnd = 16;
+
+}  // namespace
 
 struct AsyncDBImpl::Operation : DrivenOperation {
   explicit Operation(AsyncDBImpl* async) : DrivenOperation(async), owner(async) {}
@@ -65,6 +72,7 @@ struct AsyncDBImpl::Write final : Operation {
   WriteOptions options;
   WriteBatch* batch = nullptr;
   StartedWrite started;
+  int turns = 0;       ///< In which it could not end.
   bool whole = false;  ///< The thread does all of it, and counts it.
   uint64_t updates = 0;
   uint64_t bytes = 0;
@@ -204,6 +212,7 @@ AsyncStatus AsyncDBImpl::MultiGetAsync(const ReadOptions& options, ColumnFamilyH
 // ---- The driver ---------------------------------------------------------------------------------
 
 void AsyncDBImpl::Turn() {
+  if (!begun_writes_.empty()) EndBegunWrites();
   if (!fresh_writes_.empty()) BeginWrites();
   EpochDomain::Guard guard(&db_.context->epochs);
   TakeArrived();
@@ -328,8 +337,6 @@ AsyncStatus AsyncDBImpl::WriteAsync(const WriteOptions& options, WriteBatch* upd
 }
 
 void AsyncDBImpl::BeginWrites() {
-  auto begun = std::make_shared<std::vector<Write*>>();
-  begun->reserve(fresh_writes_.size());
   bool unsent = false;
   size_t next = 0;
   // While anything waits to be begun all others wait behind it: a write that has begun must end
@@ -342,17 +349,10 @@ void AsyncDBImpl::BeginWrites() {
     write->bytes = write->updates > 0 ? write->batch->GetDataSize() : 0;
     write->logged = db_.writes->IsLogged(write->options);
     unsent |= write->started.unsent;
-    begun->push_back(write);
+    begun_writes_.push_back(write);
   }
   if (unsent) db_.writes->SendStarted();
-  if (!begun->empty()) {
-    write_thread_->Schedule([this, begun] {
-      for (Write* write : *begun) {
-        write->status_ = db_.writes->Finish(write->options, write->started);
-        Finished(write);
-      }
-    });
-  }
+  EndBegunWrites();
   for (; next < fresh_writes_.size(); ++next) {
     Write* const write = fresh_writes_[next];
     write->whole = true;
@@ -363,6 +363,27 @@ void AsyncDBImpl::BeginWrites() {
     });
   }
   fresh_writes_.clear();
+}
+
+void AsyncDBImpl::EndBegunWrites() {
+  std::vector<Write*> late;
+  std::erase_if(begun_writes_, [&](Write* write) {
+    if (db_.writes->TryFinish(write->options, &write->started, &write->status_)) {
+      EndWrite(write);
+    } else if (++write->turns == kTurnsToEnd || !write->started.finished) {
+      late.push_back(write);
+    } else {
+      return false;
+    }
+    return true;
+  });
+  if (late.empty()) return;
+  write_thread_->Schedule([this, late = std::move(late)] {
+    for (Write* write : late) {
+      write->status_ = db_.writes->Finish(write->options, write->started);
+      Finished(write);
+    }
+  });
 }
 
 void AsyncDBImpl::EndWrite(Write* write) {

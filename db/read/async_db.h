@@ -22,7 +22,8 @@ namespace nacre {
 /// are batched by themselves, as many as there are coroutines that read.
 ///
 /// Writes are begun by the driver as well, all that were asked for since its last turn, and go out
-/// as one write to the log; a thread finishes them.
+/// as one write to the log. Where the nodes' memory can be stored to they have ended by then, with
+/// all writes before them or soon after; else a thread waits for them.
 ///
 /// A read takes four steps at different times, with the memory that each needs on its way from the
 /// step before: call (filters of MemTables, buckets), first turn of the driver (lookup, post), the
@@ -93,6 +94,8 @@ class AsyncDBImpl final : public AsyncDB, private AsyncDriver {
   void EndRead(Read* read);
   /// Begins the writes that were asked for since the last turn.
   void BeginWrites();
+  /// Ends what the log has of those that have begun. After a few turns a thread waits for the rest.
+  void EndBegunWrites();
   void EndWrite(Write* write);
 
   const Owners db_;
@@ -105,6 +108,7 @@ class AsyncDBImpl final : public AsyncDB, private AsyncDriver {
   std::vector<Read*> free_reads_;
   std::vector<std::unique_ptr<Read>> reads_;  ///< All that were ever made.
   std::vector<Write*> fresh_writes_;          ///< They were asked for since the last turn.
+  std::vector<Write*> begun_writes_;          ///< They may end without a wait.
   size_t whole_writes_ = 0;                   ///< Left to the thread as they are.
   std::unique_ptr<Executor> read_thread_;     ///< Made when it is needed first.
   std::unique_ptr<Executor> write_thread_;    ///< In the order of the calls.

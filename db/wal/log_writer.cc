@@ -145,14 +145,14 @@ Status LogWriter::AppendLarge(uint64_t generation, SequenceNumber first, uint32_
 }
 
 Status LogWriter::Await(uint64_t position) {
-  if (ring_->released() >= position) return Status::OK();
+  if (Has(position)) return Status::OK();
   pool::SpinWait pause(options_.clock);
   while (true) {
     if (lead_.TryTake()) {
       const LeadScope leading(&lead_);
-      if (ring_->released() < position) NACRE_RETURN_IF_ERROR(Lead());
+      if (!Has(position)) NACRE_RETURN_IF_ERROR(Lead());
     }
-    if (ring_->released() >= position) return Status::OK();
+    if (Has(position)) return Status::OK();
     pause.Pause();
   }
 }

@@ -99,6 +99,8 @@ class LogWriter {
   /// have to wait for a segment: the Await does that then, and meets any failure. It never waits.
   /// An Await must follow, as nothing else completes a group in flight.
   void Start() EXCLUDES(mutex_);
+  /// Whether every replica has everything up to `position`, as far as the log has learnt.
+  bool Has(uint64_t position) const { return ring_->released() >= position; }
   /// Returns once every replica has everything up to `position`.
   Status Await(uint64_t position);
   /// The same for everything that was appended before.

@@ -14,6 +14,7 @@ struct StartedWrite {
   WriteSequencer::Ticket ticket{};  ///< Without sequence numbers: there is nothing to finish.
   uint64_t position = 0;            ///< In the log; 0: it is not there.
   bool unsent = false;              ///< The log has the record for SendStarted.
+  bool finished = false;            ///< What is left is to wait for the writes before it.
   WrittenMemory memory = WrittenMemory::kEnough;
   Status status;  ///< A failure: nothing was begun.
   Status inserted;

@@ -77,7 +77,7 @@ Status WritePath::WriteOne(const WriteOptions& options, ColumnFamily* family, Va
     // Until it is published the MemTable cannot be flushed, let alone freed; so look before.
     if (new_chunk) [[unlikely]]
       memory = MemTableGenerations::MemoryOf(*family, *memtable);
-    status = End(options, ticket, position);
+    status = End(options, ticket, position, /*finished=*/false);
   } catch (...) {
     return inserted || position != 0 ? BreakOff(ticket, StatusOfException())
                                      : GiveUp(ticket, StatusOfException());
@@ -250,7 +250,7 @@ Status WritePath::Finish(const WriteOptions& options, const StartedWrite& starte
   if (started.ticket.count == 0 || !started.status.ok()) return started.status;
   Status status;
   try {
-    status = End(options, started.ticket, started.position);
+    status = End(options, started.ticket, started.position, started.finished);
   } catch (...) {
     return BreakOff(started.ticket, StatusOfException());
   }
@@ -259,6 +259,25 @@ Status WritePath::Finish(const WriteOptions& options, const StartedWrite& starte
       generations_->MakeRoom(started.memory, started.ticket.generation, !options.no_slowdown);
     return started.inserted.ok() ? status : started.inserted;
   });
+}
+
+bool WritePath::TryFinish(const WriteOptions& options, StartedWrite* started, Status* status) {
+  if (started->ticket.count == 0 || !started->status.ok()) {
+    *status = started->status;
+    return true;
+  }
+  if (!started->finished) {
+    if (started->position != 0 && AwaitsLog(options) && !log_->Has(started->position)) return false;
+    started->finished = sequencer_->TryFinish(started->ticket);
+  }
+  // Without need for room in MemTables, or to tell followers of what the log did not take.
+  if (!started->finished || started->memory != WrittenMemory::kEnough ||
+      !sequencer_->IsPublished(started->ticket.first + started->ticket.count) ||
+      untold_.load(std::memory_order_acquire) != 0) {
+    return false;
+  }
+  *status = started->inserted;
+  return true;
 }
 
 Status WritePath::OpenLog(uint64_t next_number, const LogReadResult& replayed, LogSpace* space) {
@@ -293,8 +312,8 @@ Status WritePath::SyncLog() {
 }
 
 Status WritePath::End(const WriteOptions& options, const WriteSequencer::Ticket& ticket,
-                      uint64_t position) {
-  if (position != 0 && AwaitsLog(options)) {
+                      uint64_t position, bool finished) {
+  if (position != 0 && AwaitsLog(options) && !finished) {
     PerfTimer timer(&PerfContext::write_wal_time);
     Status status = log_->Await(position);
     timer.Stop();
@@ -304,7 +323,7 @@ Status WritePath::End(const WriteOptions& options, const WriteSequencer::Ticket&
     }
   }
   PerfTimer timer(&PerfContext::write_thread_wait_nanos);
-  Status status = sequencer_->Finish(ticket, why_stuck_);
+  Status status = finished ? Status::OK() : sequencer_->Finish(ticket, why_stuck_);
   if (status.ok()) [[likely]] {
     status = sequencer_->AwaitPublished(ticket.first + ticket.count, why_stuck_);
   } else {

@@ -64,6 +64,8 @@ class WritePath {
   /// Sends what the log has of writes that were started, and waits for nothing.
   void SendStarted() { log_->Start(); }
   Status Finish(const WriteOptions& options, const StartedWrite& started);
+  /// Finish as far as nothing has to be waited for. False: another try, or Finish, must follow.
+  bool TryFinish(const WriteOptions& options, StartedWrite* started, Status* status);
 
   /// Returns once the log has all that was written before.
   Status SyncLog();
@@ -92,9 +94,9 @@ class WritePath {
   void InsertUpdates(const WriteBatch& updates, const ColumnFamilySet* families, bool logged,
                      StartedWrite* started);
   /// Ends a write that was appended at `position` of the log (0: it was not): awaits it there, and
-  /// publishes it.
-  Status End(const WriteOptions& options, const WriteSequencer::Ticket& ticket, uint64_t position)
-      EXCLUDES(state_->mutex);
+  /// publishes it. `finished`: the sequencer has it already, and so the log.
+  Status End(const WriteOptions& options, const WriteSequencer::Ticket& ticket, uint64_t position,
+             bool finished) EXCLUDES(state_->mutex);
   /// A write threw that may be in the log or MemTables in part: it is never published, so that no
   /// write can be taken any more. Answers `why`.
   Status BreakOff(const WriteSequencer::Ticket& ticket, Status why) EXCLUDES(state_->mutex);

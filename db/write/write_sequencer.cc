@@ -51,24 +51,28 @@ WriteSequencer::Ticket WriteSequencer::Begin(uint64_t count) {
   return {static_cast<uint16_t>(packed >> kSequenceBits), packed & kSequenceMask, count};
 }
 
-Status WriteSequencer::Finish(const Ticket& ticket, const WhyGiveUp& why_give_up) {
+bool WriteSequencer::TryFinish(const Ticket& ticket) {
   const uint64_t end = ticket.first + ticket.count;
   // Alone at the front, the usual case of one writer: no slot is needed.
   uint64_t front = ticket.first;
   if (published_.compare_exchange_strong(front, end, std::memory_order_release,
                                          std::memory_order_relaxed)) {
     Advance();  // Later writers may have finished meanwhile.
-    return Status::OK();
+    return true;
   }
+  if (ticket.first - published_.load(std::memory_order_acquire) >= kSlots) return false;
+  finished_[ticket.first % kSlots].store(end, std::memory_order_release);  // Pairs with Advance.
+  Advance();
+  return true;
+}
+
+Status WriteSequencer::Finish(const Ticket& ticket, const WhyGiveUp& why_give_up) {
   Backoff backoff;
-  for (uint64_t round = 1; ticket.first - published_.load(std::memory_order_acquire) >= kSlots;
-       ++round) {
+  for (uint64_t round = 1; !TryFinish(ticket); ++round) {
     Advance();
     if (round % kRoundsToAsk == 0) NACRE_RETURN_IF_ERROR(why_give_up());
     backoff.Pause();
   }
-  finished_[ticket.first % kSlots].store(end, std::memory_order_release);  // Pairs with Advance.
-  Advance();
   return Status::OK();
 }
 
@@ -78,12 +82,16 @@ void WriteSequencer::Publish(const Ticket& ticket) {
   AwaitPublished(ticket.first + ticket.count, never).IgnoreError();
 }
 
+bool WriteSequencer::IsPublished(SequenceNumber boundary) {
+  if (published_.load(std::memory_order_acquire) >= boundary) return true;
+  // A waiter also advances, so a finished range never depends on another thread seeing it.
+  Advance();
+  return published_.load(std::memory_order_acquire) >= boundary;
+}
+
 Status WriteSequencer::AwaitPublished(SequenceNumber boundary, const WhyGiveUp& why_give_up) {
   Backoff backoff;
-  for (uint64_t round = 1; published_.load(std::memory_order_acquire) < boundary; ++round) {
-    // A waiter also advances, so a finished range never depends on another thread seeing it.
-    Advance();
-    if (published_.load(std::memory_order_acquire) >= boundary) break;
+  for (uint64_t round = 1; !IsPublished(boundary); ++round) {
     if (round % kRoundsToAsk == 0) NACRE_RETURN_IF_ERROR(why_give_up());
     backoff.Pause();
   }

@@ -61,6 +61,8 @@ class WriteSequencer {
   /// result; the ticket is then not finished, and has to be later. At most one thread for each
   /// ticket.
   Status Finish(const Ticket& ticket, const WhyGiveUp& why_give_up);
+  /// The same if nothing has to be waited for; false: the ticket is not finished.
+  bool TryFinish(const Ticket& ticket);
 
   /// Finishes the ticket and returns once it is published, however long that takes: for callers
   /// that know that all earlier writers finish.
@@ -78,6 +80,8 @@ class WriteSequencer {
   SequenceNumber LastPublished() const {
     return published_.load(std::memory_order_acquire) - 1;  // Pairs with Advance.
   }
+  /// Whether every sequence below `boundary` is published.
+  bool IsPublished(SequenceNumber boundary);
   /// OK once every sequence below `boundary` is published; before that, an answer of `why_give_up`
   /// other than OK ends the wait and is the result.
   Status AwaitPublished(SequenceNumber boundary, const WhyGiveUp& why_give_up);

@@ -71,10 +71,7 @@ Task<void> Replace(Call& call, std::string_view key, std::string_view value,
       call.unit->Remove(call.database, key, *old);
     }
   }
-  Meta meta;
-  meta.value = value;
-  meta.expires_at_ms = expires_at_ms;
-  call.unit->Save(call.database, key, meta);
+  call.unit->SaveString(call.database, key, value, expires_at_ms);
 }
 
 bool IsPlainSet(const Call& call) {

@@ -15,6 +15,8 @@ namespace {
 
 /// The loop looks at its inbox at least so often, whatever happens.
 constexpr int kSleepMsMax = 1000;
+/// So many times what is ready is resumed in one turn, if more becomes ready by that.
+constexpr int kRoundsMax = 8;
 
 Status LoopError(const char* what) {
   return Status::IOError(std::string(what) + ": " + std::generic_category().message(errno));
@@ -105,12 +107,17 @@ void EventLoop::Stop() {
 
 void EventLoop::Run() {
   thread_.store(std::this_thread::get_id(), std::memory_order_relaxed);
-  while (!stopping_.load(std::memory_order_relaxed) || tasks_ > 0 || !ready_.empty()) {
-    RunReady();
+  while (!stopping_.load(std::memory_order_relaxed) || tasks_ > 0 || !ready_.empty() ||
+         !at_turn_end_.empty()) {
+    // What needs no more than memory goes through all its steps before the sockets are looked at.
+    for (int i = 0; i < kRoundsMax; ++i) {
+      RunReady();
+      if (ready_.size() <= 1) break;
+    }
+    RunTurnEnd();
     const int rest_ms = RunTimers();
     TakeEvents(ready_.empty() && at_turn_end_.empty() ? rest_ms : 0);
     TakePosted();
-    RunTurnEnd();
   }
   // What was posted may keep connections.
   while (TakePosted()) continue;
@@ -124,7 +131,7 @@ void EventLoop::RunTurnEnd() {
 }
 
 void EventLoop::RunReady() {
-  // What these schedule comes behind the sockets.
+  // What these schedule comes in the next round.
   const size_t count = ready_.size();
   for (size_t i = 0; i < count; ++i) {
     const std::coroutine_handle<> next = ready_.front();

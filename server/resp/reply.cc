@@ -31,6 +31,8 @@ void Reply::Error(std::string_view message) {
 void Reply::Integer(int64_t value) { Number(':', value); }
 
 void Reply::Bulk(std::string_view bytes) {
+  constexpr size_t kFrame = 32;  // More than length and line ends take.
+  if (bytes_.empty()) bytes_.reserve(bytes.size() + kFrame);
   Number('$', static_cast<int64_t>(bytes.size()));
   bytes_.append(bytes);
   bytes_.append("\r\n");

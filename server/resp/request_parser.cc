@@ -186,26 +186,26 @@ RequestParser::Result RequestParser::NextInline(Request* request) {
   }
   position_ = begin_ = end + 1;
   if (words.empty()) return Next(request);
-  size_t bytes = 0;
-  for (const std::string& word : words) bytes += word.size();
-  request->bytes = std::make_unique_for_overwrite<char[]>(bytes);
+  request->bytes.clear();
   request->args.clear();
-  char* at = request->bytes.get();
   for (const std::string& word : words) {
-    at = std::copy(word.begin(), word.end(), at);
-    request->args.emplace_back(at - word.size(), word.size());
+    request->bytes.insert(request->bytes.end(), word.begin(), word.end());
+  }
+  const char* at = request->bytes.data();
+  for (const std::string& word : words) {
+    request->args.emplace_back(at, word.size());
+    at += word.size();
   }
   return Result::kRequest;
 }
 
 void RequestParser::Finish(Request* request) {
-  const size_t bytes = position_ - begin_;
-  request->bytes = std::make_unique_for_overwrite<char[]>(bytes);
-  std::memcpy(request->bytes.get(), buffer_.data() + begin_, bytes);
+  const char* const bytes = buffer_.data();
+  request->bytes.assign(bytes + begin_, bytes + position_);
   request->args.clear();
   request->args.reserve(arguments_.size());
   for (const auto& [offset, size] : arguments_) {
-    request->args.emplace_back(request->bytes.get() + offset, size);
+    request->args.emplace_back(request->bytes.data() + offset, size);
   }
   begin_ = position_;
   in_array_ = false;

@@ -2,7 +2,6 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <memory>
 #include <span>
 #include <string>
 #include <string_view>
@@ -18,9 +17,9 @@ struct RequestLimits {
   size_t line_bytes_max = size_t{64} << 10;   ///< Bytes of an inline request, or of a length.
 };
 
-/// One command with its arguments, which view `bytes`. It may be moved.
+/// One command with its arguments, which view `bytes`. It may be moved, and used again.
 struct Request {
-  std::unique_ptr<char[]> bytes;
+  std::vector<char> bytes;
   std::vector<std::string_view> args;
 };
 

@@ -5,6 +5,24 @@
 #include "server/resp/numbers.h"
 
 namespace nacre::server {
+namespace {
+
+/// Memory that a call keeps for the next one.
+constexpr size_t kKeptBytesMax = size_t{4} << 10;
+
+}  // namespace
+
+void Call::Reset() {
+  Request kept = std::move(request);
+  Reply kept_reply = std::move(reply);
+  *this = Call();
+  if (kept.bytes.capacity() + kept_reply.bytes().capacity() > kKeptBytesMax) return;
+  kept.bytes.clear();
+  kept.args.clear();
+  kept_reply.Clear();
+  request = std::move(kept);
+  reply = std::move(kept_reply);
+}
 
 bool TakesArguments(const Command& command, size_t argc) {
   const auto count = static_cast<int>(std::min<size_t>(argc, INT32_MAX));

@@ -50,6 +50,9 @@ struct Call {
   bool answered = true;  ///< CLIENT REPLY may have it otherwise.
   bool done = false;
 
+  /// Makes it as new, but for the memory that it has.
+  void Reset();
+
   size_t argc() const { return request.args.size(); }
   std::string_view arg(size_t i) const { return request.args[i]; }
 };

@@ -88,11 +88,32 @@ void Connection::Receive() {
   if (!closed_) UpdateEvents();
 }
 
+std::unique_ptr<Call> Connection::NewCall() {
+  std::vector<std::unique_ptr<Call>>& spare = loop_->spare_calls;
+  if (spare.empty()) return std::make_unique<Call>();
+  std::unique_ptr<Call> call = std::move(spare.back());
+  spare.pop_back();
+  return call;
+}
+
+void Connection::Retire(std::unique_ptr<Call> call) {
+  if (loop_->spare_calls.size() >= kUnansweredMax) return;
+  call->Reset();
+  loop_->spare_calls.push_back(std::move(call));
+}
+
+const Command* Connection::FindCommand(std::string_view word) {
+  if (found_ == nullptr || !SameWord(word, found_->name)) found_ = server_->FindCommand(word);
+  return found_;
+}
+
 bool Connection::TakeRequest() {
   if (next_ != nullptr) return true;
-  auto call = std::make_unique<Call>();
+  if (parser_.buffered() == 0) return false;
+  std::unique_ptr<Call> call = NewCall();
   switch (parser_.Next(&call->request)) {
     case RequestParser::Result::kMore:
+      Retire(std::move(call));
       return false;
     case RequestParser::Result::kError:
       if (ended) return false;
@@ -112,7 +133,7 @@ bool Connection::TakeRequest() {
   call->client = this;
   call->server = server_;
   call->loop = loop_;
-  call->command = server_->FindCommand(call->arg(0));
+  call->command = FindCommand(call->arg(0));
   next_ = std::move(call);
   return true;
 }
@@ -258,8 +279,10 @@ void Connection::LetNextBegin(const Call* call) {
 void Connection::TakeAnswers() {
   if (calls_.empty() || !calls_.front()->done) return;
   while (!calls_.empty() && calls_.front()->done) {
-    if (calls_.front()->answered) output_.append(calls_.front()->reply.bytes());
+    std::unique_ptr<Call> call = std::move(calls_.front());
     calls_.pop_front();
+    if (call->answered) output_.append(call->reply.bytes());
+    Retire(std::move(call));
   }
   FlushSoon();
 }

@@ -48,6 +48,10 @@ class Connection final : public Client,
 
  private:
   void Receive();
+  std::unique_ptr<Call> NewCall();
+  /// Its answer was taken.
+  void Retire(std::unique_ptr<Call> call);
+  const Command* FindCommand(std::string_view word);
   /// Begins what may begin.
   void BeginNext();
   /// Takes `next_` from what has arrived, if there is none. False if nothing has arrived whole.
@@ -75,6 +79,7 @@ class Connection final : public Client,
   RequestParser parser_;
   std::unique_ptr<Call> next_;               ///< It was parsed, and cannot begin yet.
   std::deque<std::unique_ptr<Call>> calls_;  ///< They are not answered yet, in order.
+  const Command* found_ = nullptr;           ///< By the request before; or null.
   const Call* barrier_ = nullptr;            ///< Nothing begins until this has let it.
   std::shared_ptr<Connection> self_;         ///< While the socket is open.
   std::string output_;

@@ -32,8 +32,9 @@ struct LoopState {
   EventLoop loop;
   std::unique_ptr<AsyncDB> async;
   StoreAccess access;
-  Random random;                        ///< For commands that choose elements at random.
-  std::map<uint64_t, Client*> clients;  ///< By their ids.
+  Random random;                                   ///< For commands that choose elements at random.
+  std::map<uint64_t, Client*> clients;             ///< By their ids.
+  std::vector<std::unique_ptr<Call>> spare_calls;  ///< For the next requests.
   std::atomic<uint64_t> commands{0};
 };
 

@@ -2,6 +2,7 @@
 
 #include <bit>
 #include <cmath>
+#include <utility>
 
 #include "util/coding.h"
 
@@ -36,6 +37,15 @@ std::string Incarnation(char kind, std::string_view key, uint64_t incarnation) {
   PutLengthPrefixedSlice(&row, key);
   PutBigEndian(&row, incarnation);
   return row;
+}
+
+constexpr size_t kMetaHeadBytesMax = 9;
+
+/// Type and expiry.
+void PutMetaHead(std::string* bytes, Type type, uint64_t expires_at_ms) {
+  const auto number = static_cast<char>(type);
+  bytes->push_back(expires_at_ms == 0 ? number : static_cast<char>(number | kHasExpiry));
+  if (expires_at_ms != 0) PutFixed64(bytes, expires_at_ms);
 }
 
 /// Takes type and expiry.
@@ -73,28 +83,35 @@ const char* TypeName(Type type) {
 }
 
 std::string MetaRow(std::string_view key) {
-  std::string row(1, kMetaRow);
+  std::string row;
+  row.reserve(key.size() + 1);
+  row.push_back(kMetaRow);
   row.append(key);
   return row;
 }
 
+std::string EncodeString(std::string_view value, uint64_t expires_at_ms) {
+  std::string bytes;
+  bytes.reserve(kMetaHeadBytesMax + value.size());
+  PutMetaHead(&bytes, Type::kString, expires_at_ms);
+  return bytes.append(value);
+}
+
 std::string EncodeMeta(const Meta& meta) {
-  std::string bytes(1, static_cast<char>(meta.type));
-  if (meta.expires_at_ms != 0) {
-    bytes[0] = static_cast<char>(bytes[0] | kHasExpiry);
-    PutFixed64(&bytes, meta.expires_at_ms);
-  }
-  if (meta.type == Type::kString) return bytes.append(meta.value);
+  if (meta.type == Type::kString) return EncodeString(meta.value, meta.expires_at_ms);
+  std::string bytes;
+  PutMetaHead(&bytes, meta.type, meta.expires_at_ms);
   PutFixed64(&bytes, meta.incarnation);
   PutVarint64(&bytes, meta.count);
   if (meta.type == Type::kList) PutFixed64(&bytes, static_cast<uint64_t>(meta.first));
   return bytes;
 }
 
-bool DecodeMeta(Slice bytes, Meta* meta) {
+bool DecodeMeta(std::string row, Meta* meta) {
+  Slice bytes(row);
   if (!TakeMetaHead(&bytes, &meta->type, &meta->expires_at_ms)) return false;
   if (meta->type == Type::kString) {
-    meta->value.assign(bytes.data(), bytes.size());
+    meta->value = std::move(row.erase(0, row.size() - bytes.size()));
     return true;
   }
   uint64_t first = 0;

@@ -72,8 +72,10 @@ std::string MetaRow(std::string_view key);
 const char* TypeName(Type type);
 
 std::string EncodeMeta(const Meta& meta);
+/// The meta row of a string.
+std::string EncodeString(std::string_view value, uint64_t expires_at_ms);
 /// False for malformed bytes.
-bool DecodeMeta(Slice bytes, Meta* meta);
+bool DecodeMeta(std::string row, Meta* meta);
 /// As DecodeMeta for a string that need not be copied: `*value` views `bytes`. False for anything
 /// else.
 bool DecodeStringMeta(Slice bytes, uint64_t* expires_at_ms, Slice* value);

@@ -30,13 +30,32 @@ std::vector<SlotLock> LockTable::All() {
   return locks;
 }
 
+bool LockTable::TryLock(SlotLock lock) {
+  std::atomic<Word>& word = (*slots_)[lock.slot].word;
+  Word seen = word.load(std::memory_order_relaxed);
+  while ((seen & kWaited) == 0 && Admits(seen, lock.mode)) {
+    if (word.compare_exchange_weak(seen, With(seen, lock.mode), std::memory_order_acquire,
+                                   std::memory_order_relaxed)) {
+      return true;
+    }
+  }
+  return false;
+}
+
 bool LockTable::Awaiter::await_suspend(std::coroutine_handle<> waiter) {
   Slot& slot = (*table_->slots_)[lock_.slot];
   const MutexLock guard(&slot.mutex);
-  if (slot.first == nullptr && slot.Admits(lock_.mode)) {
-    slot.mode = lock_.mode;
-    ++slot.holders;
-    return false;
+  Word seen = slot.word.load(std::memory_order_relaxed);
+  // While others wait this comes behind them.
+  while ((seen & kWaited) == 0) {
+    const bool admitted = Admits(seen, lock_.mode);
+    const Word next = admitted ? With(seen, lock_.mode) : seen | kWaited;
+    if (!slot.word.compare_exchange_weak(seen, next, std::memory_order_acquire,
+                                         std::memory_order_relaxed)) {
+      continue;
+    }
+    if (admitted) return false;
+    break;
   }
   waiter_ = waiter;
   (slot.first == nullptr ? slot.first : slot.last->next_) = this;
@@ -46,13 +65,22 @@ bool LockTable::Awaiter::await_suspend(std::coroutine_handle<> waiter) {
 
 void LockTable::Unlock(SlotLock lock) {
   Slot& slot = (*slots_)[lock.slot];
+  Word seen = slot.word.load(std::memory_order_relaxed);
+  while ((seen & kWaited) == 0) {
+    if (slot.word.compare_exchange_weak(seen, seen - kHolder, std::memory_order_release,
+                                        std::memory_order_relaxed)) {
+      return;
+    }
+  }
   const MutexLock guard(&slot.mutex);
-  --slot.holders;
-  while (slot.first != nullptr && slot.Admits(slot.first->lock_.mode)) {
+  // The last one may have been granted its lock meanwhile: then others change the word, too.
+  seen = slot.word.fetch_sub(kHolder, std::memory_order_acq_rel) - kHolder;
+  while (slot.first != nullptr && Admits(seen, slot.first->lock_.mode)) {
     // It is gone as soon as its coroutine is resumed.
     Awaiter* const granted = std::exchange(slot.first, slot.first->next_);
-    slot.mode = granted->lock_.mode;
-    ++slot.holders;
+    seen = With(seen, granted->lock_.mode);
+    if (slot.first == nullptr) seen &= ~kWaited;
+    slot.word.store(seen, std::memory_order_release);
     granted->loop_->Resume(granted->waiter_);
   }
 }

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <array>
+#include <atomic>
 #include <coroutine>
 #include <cstddef>
 #include <cstdint>
@@ -10,6 +11,7 @@
 
 #include "nacre/task.h"
 #include "server/loop/event_loop.h"
+#include "util/memory/prefetch.h"
 #include "util/mutex.h"
 
 namespace nacre::server {
@@ -66,21 +68,45 @@ class LockTable {
     Awaiter* next_ = nullptr;
   };
   Awaiter Lock(EventLoop* loop, SlotLock lock) { return {this, loop, lock}; }
+  /// Takes the lock if it is to be had at once.
+  bool TryLock(SlotLock lock);
   void Unlock(SlotLock lock);
+  /// Has the processor fetch the slot, which is to be locked soon.
+  void Prefetch(SlotLock lock) const {
+    PrefetchLine</*kWrite=*/1>(reinterpret_cast<const char*>(&(*slots_)[lock.slot]));
+  }
 
  private:
-  struct Slot {
+  /// The word of a slot: how many hold it, above the mode that they hold it with, above kWaited.
+  ///
+  /// Invariant: kWaited is set while any wait, and only while the mutex is held or any wait. While
+  /// it is set the word is changed only with the mutex held; while it is not, by a compare-and-swap
+  /// of any thread. So locks are taken past the mutex only while none wait, and a holder that finds
+  /// some waits for the mutex and grants what can be had.
+  using Word = uint32_t;
+  static constexpr Word kWaited = 1;
+  static constexpr int kModeShift = 1;
+  static constexpr Word kModeMask = 3;
+  static constexpr Word kHolder = 8;
+
+  struct alignas(64) Slot {
+    std::atomic<Word> word{0};
     Mutex mutex;
-    LockMode mode GUARDED_BY(mutex) = LockMode::kRead;
-    uint32_t holders GUARDED_BY(mutex) = 0;
     Awaiter* first GUARDED_BY(mutex) = nullptr;  ///< Those that wait, a list.
     Awaiter* last GUARDED_BY(mutex) = nullptr;
-
-    /// Whether it can have one more holder. Requires the mutex.
-    bool Admits(LockMode wanted) const REQUIRES(mutex) {
-      return holders == 0 || (mode == wanted && wanted != LockMode::kChange);
-    }
   };
+
+  /// Whether a slot can have one more holder.
+  static bool Admits(Word word, LockMode wanted) {
+    if (word < kHolder) return true;
+    return wanted != LockMode::kChange &&
+           (word >> kModeShift & kModeMask) == static_cast<Word>(wanted);
+  }
+  /// The word with one more holder.
+  static Word With(Word word, LockMode mode) {
+    if (word >= kHolder) return word + kHolder;
+    return kHolder | static_cast<Word>(mode) << kModeShift | (word & kWaited);
+  }
 
   const std::unique_ptr<std::array<Slot, kSlots>> slots_;
 };

@@ -36,8 +36,11 @@ UnitOfWork::UnitOfWork(const StoreAccess* access, bool changes)
 
 Task<void> UnitOfWork::Lock(std::vector<SlotLock> locks) {
   LockTable::Normalize(&locks);
+  LockTable* const table = access_.store->locks();
+  for (const SlotLock& lock : locks) table->Prefetch(lock);
+  locks_.reserve(locks.size());
   for (const SlotLock& lock : locks) {
-    co_await access_.store->locks()->Lock(access_.loop, lock);
+    if (!table->TryLock(lock)) co_await table->Lock(access_.loop, lock);
     locks_.push_back(lock);
   }
   now_ms_ = UnixMillis();
@@ -56,7 +59,7 @@ Task<std::optional<Meta>> UnitOfWork::Find(int database, std::string_view key) {
   if (!FindHere(name, &bytes)) bytes = co_await Get(database, std::move(name.second));
   if (!bytes.has_value()) co_return std::nullopt;
   Meta meta;
-  if (!DecodeMeta(*bytes, &meta)) {
+  if (!DecodeMeta(std::move(*bytes), &meta)) {
     Fail(Malformed(key));
     co_return std::nullopt;
   }
@@ -89,9 +92,20 @@ void UnitOfWork::Save(int database, std::string_view key, const Meta& meta) {
   }
   Put(database, MetaRow(key), EncodeMeta(meta));
   if (meta.expires_at_ms != 0 && meta.expires_at_ms != meta.stored_expiry_ms) {
-    Put(database, ExpiryRow(meta.expires_at_ms, key), "");
-    sweeps_.emplace_back(database, meta.expires_at_ms);
+    PutExpiry(database, key, meta.expires_at_ms);
   }
+}
+
+void UnitOfWork::SaveString(int database, std::string_view key, std::string_view value,
+                            uint64_t expires_at_ms) {
+  touched_.push_back({database, std::string(key), true});
+  Put(database, MetaRow(key), EncodeString(value, expires_at_ms));
+  if (expires_at_ms != 0) PutExpiry(database, key, expires_at_ms);
+}
+
+void UnitOfWork::PutExpiry(int database, std::string_view key, uint64_t expires_at_ms) {
+  Put(database, ExpiryRow(expires_at_ms, key), "");
+  sweeps_.emplace_back(database, expires_at_ms);
 }
 
 void UnitOfWork::PutGarbage(int database, std::string_view key, uint64_t incarnation) {

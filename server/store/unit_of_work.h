@@ -91,6 +91,9 @@ class UnitOfWork {
   Meta NewCollection(int database, Type type);
   /// Sets what there is to know of the key. A collection without elements is gone by that.
   void Save(int database, std::string_view key, const Meta& meta);
+  /// The same for a string.
+  void SaveString(int database, std::string_view key, std::string_view value,
+                  uint64_t expires_at_ms);
   /// Those who watch the key are told, though what Save stores is as it was.
   void Touch(int database, std::string_view key) {
     touched_.push_back({database, std::string(key), true});
@@ -151,6 +154,7 @@ class UnitOfWork {
   bool FindHere(const RowName& name, std::optional<std::string>* value);
   /// What the database has answered for a row.
   std::optional<std::string> Answered(const Status& status, const PinnableSlice& value);
+  void PutExpiry(int database, std::string_view key, uint64_t expires_at_ms);
   void PutGarbage(int database, std::string_view key, uint64_t incarnation);
   bool HasChangesIn(int database, const RowRange& range) const;
   void ApplyChanges(int database, const RowRange& range, std::vector<Row>* rows) const;

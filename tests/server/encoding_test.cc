@@ -41,7 +41,7 @@ TEST(ServerEncodingTest, MetaRowsAreReadAsWritten) {
     EXPECT_EQ(read.count, meta.count);
     EXPECT_EQ(read.first, meta.first);
     for (size_t size = 0; meta.type != Type::kString && size < bytes.size(); ++size) {
-      EXPECT_FALSE(DecodeMeta(Slice(bytes.data(), size), &read)) << size;
+      EXPECT_FALSE(DecodeMeta(bytes.substr(0, size), &read)) << size;
     }
     EXPECT_EQ(DecodeMeta(bytes + "x", &read), meta.type == Type::kString);
   }

@@ -248,6 +248,44 @@ TEST_P(AsyncDBTest, WritesOfOneTurnGoToTheLogTogether) {
   }
 }
 
+Task<void> WriteAndRead(AsyncDB* async, std::string key, int times) {
+  for (int i = 0; i < times; ++i) {
+    WriteBatch batch;
+    EXPECT_TRUE(IsOk(batch.Put(key, std::to_string(i))));
+    EXPECT_TRUE(IsOk(co_await async->WriteAsync({}, &batch)));
+    PinnableSlice value;
+    EXPECT_TRUE(IsOk(co_await async->GetAsync({}, key, &value)));
+    EXPECT_EQ(value.ToString(), std::to_string(i));
+  }
+}
+
+TEST_P(AsyncDBTest, WritesOfSeveralExecutorsWaitForThoseBeforeThem) {
+  ASSERT_NO_FATAL_FAILURE(Open([](Options* options) { options->write_buffer_size = 64 << 10; }));
+  constexpr int kExecutors = 3;
+  constexpr int kWriters = 8;
+  constexpr int kTimes = 300;
+  std::vector<std::thread> threads;
+  for (int e = 0; e < kExecutors; ++e) {
+    threads.emplace_back([this, e] {
+      RunLoop loop;
+      std::unique_ptr<AsyncDB> async;
+      ASSERT_TRUE(IsOk(db_->NewAsyncDB(&loop, &async)));
+      for (int w = 0; w < kWriters; ++w) {
+        loop.Spawn(WriteAndRead(async.get(), "k" + std::to_string(e * kWriters + w), kTimes));
+      }
+      loop.Run();
+    });
+  }
+  // Threads take sequence numbers between theirs.
+  for (int i = 0; i < kTimes; ++i) ASSERT_TRUE(IsOk(db_->Put({}, "other", std::to_string(i))));
+  for (std::thread& thread : threads) thread.join();
+  for (int k = 0; k < kExecutors * kWriters; ++k) {
+    std::string value;
+    ASSERT_TRUE(IsOk(db_->Get({}, "k" + std::to_string(k), &value)));
+    EXPECT_EQ(value, std::to_string(kTimes - 1));
+  }
+}
+
 Task<void> WriteThenBlock(AsyncDB* async, DB* db) {
   WriteBatch batch;
   EXPECT_TRUE(IsOk(batch.Put("later", "1")));
