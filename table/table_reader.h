@@ -68,6 +68,7 @@ class TableReader {
 
   const TableMeta& meta() const { return *meta_; }
   Extent* extent() const { return extent_.get(); }
+  const std::shared_ptr<Extent>& shared_extent() const { return extent_; }
 
   /// Iterates over all entries. The reader must outlive it. A damaged record ends it with
   /// `Corruption` that names table and offset.

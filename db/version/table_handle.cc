@@ -98,7 +98,7 @@ void TableHandle::PassDamageTo(const TableHandle& moved) const {
   for (size_t i = 0; i < fragments_.size(); ++i) {
     if (fragments_[i] == moved.fragments_[i]) shared |= FragmentSet{1} << i;
   }
-  if (const FragmentSet damage = damaged() & shared; damage != 0) moved.ReportDamage(damage);
+  reader_->extent()->PassDamageTo(moved.reader_->shared_extent(), shared);
 }
 
 Status TableHandle::Load(PointTier::Kind kind) const {

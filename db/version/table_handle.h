@@ -139,7 +139,7 @@ class TableHandle {
   /// committed; or, the other way round, that `moved` is given up.
   void MarkReplacedBy(const TableHandle& moved);
   /// Tells `moved`, an OpenMoved of this, of the damage that was reported here since it was opened,
-  /// in fragments that both have.
+  /// or will be, in fragments that both have.
   void PassDamageTo(const TableHandle& moved) const;
 
   /// The filter or the index let a lookup pass, which has to read the table.

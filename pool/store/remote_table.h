@@ -11,6 +11,7 @@
 #include "table/format/extent.h"
 #include "table/format/placement.h"
 #include "util/codes/reed_solomon.h"
+#include "util/mutex.h"
 
 namespace nacre::pool {
 
@@ -24,13 +25,27 @@ struct RemoteTable {
   Status malformed;  ///< Why the placement cannot be used, if it cannot.
   DamagedChunks damage;
   mutable ChunkSums sums;
+  Mutex moving;
+  std::shared_ptr<Extent> moved GUARDED_BY(moving);  ///< Null: nothing has taken its place.
+  FragmentSet kept GUARDED_BY(moving) = 0;           ///< The fragments that `moved` has as well.
 
-  /// Adds to `damage`. See TableStore::damage_reports.
+  /// Adds to `damage`, and to that of the table that has taken this one's place. See
+  /// TableStore::damage_reports.
   template <typename... Row>
   void ReportDamage(FragmentSet fragments, Row... row) {
     damage.Add(fragments, row...);
     store->damage_reports.fetch_add(1, std::memory_order_release);  // Pairs with damage_reports.
+    // After Add: PassDamageTo, which comes either before this or after it, misses nothing.
+    std::shared_ptr<Extent> next;
+    {
+      MutexLock lock(&moving);
+      fragments &= kept;
+      if (fragments != 0) next = moved;
+    }
+    if (next != nullptr) next->ReportDamage(fragments, row...);
   }
+  /// As Extent::PassDamageTo.
+  void PassDamageTo(std::shared_ptr<Extent> to, FragmentSet kept_by_it) EXCLUDES(moving);
   /// Fragments on nodes that are known to be lost.
   FragmentSet Lost() const { return NotOn(&PoolClient::alive); }
   /// Those, and fragments on nodes that are slow.

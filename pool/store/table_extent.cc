@@ -277,6 +277,9 @@ class TableExtent : public Extent {
   void ReportDamage(FragmentSet fragments, uint64_t chunk) override {
     table_->ReportDamage(fragments, chunk);
   }
+  void PassDamageTo(std::shared_ptr<Extent> moved, FragmentSet kept) override {
+    table_->PassDamageTo(std::move(moved), kept);
+  }
 
  private:
   std::unique_ptr<PendingRead> NewRead(uint64_t offset, size_t n, bool ahead) {
@@ -306,6 +309,17 @@ class TableExtent : public Extent {
 };
 
 }  // namespace
+
+void RemoteTable::PassDamageTo(std::shared_ptr<Extent> to, FragmentSet kept_by_it) {
+  Extent* const next = to.get();
+  {
+    MutexLock lock(&moving);
+    moved = std::move(to);
+    kept = kept_by_it;
+  }
+  const FragmentSet known = damage.fragments() & kept_by_it;
+  if (known != 0) next->ReportDamage(known);
+}
 
 FragmentSet RemoteTable::NotOn(bool (PoolClient::*serves)(NodeId) const) const {
   FragmentSet missing = 0;

@@ -69,6 +69,10 @@ class Extent {
   virtual void ReportDamage(FragmentSet /*fragments*/) {}
   /// The same of their chunks number `chunk`.
   virtual void ReportDamage(FragmentSet /*fragments*/, uint64_t /*chunk*/) {}
+  /// `moved`, the same table with some fragments in other places, takes the place of this: it is
+  /// told of damage in the `kept` ones, that which is known and that which is found here later, as
+  /// reads and scrubbing of this may go on. Called once.
+  virtual void PassDamageTo(std::shared_ptr<Extent> /*moved*/, FragmentSet /*kept*/) {}
 };
 
 /// Tries again at bytes that came damaged, a few times:

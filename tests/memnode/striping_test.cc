@@ -9,6 +9,7 @@
 #include <cstring>
 #include <memory>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "pool/connect/lane.h"
@@ -397,6 +398,38 @@ TEST_F(StripingTest, TooFewNodesAreNamed) {
     if (status.ok()) space_->Free(placement);
   } while (status.ok());
   EXPECT_TRUE(IsFailure(status, Status::Code::kUnavailable, address));
+}
+
+TEST_F(StripingTest, DamageFollowsATableToItsNewPlace) {
+  OpenPoolAt("embedded:?size=16MiB&nodes=3");
+  CreateDatabase();
+  Placement placement;
+  ASSERT_TRUE(IsOk(space_->Reserve(Coded(2, 1), kRow, kNoNode, &placement)));
+  const auto open = [&] { return store_->OpenExtent(1, placement, kRow); };
+  const auto old = open();
+  const auto moved = open();
+  old->ReportDamage(0b101);
+  old->PassDamageTo(moved, 0b011);
+  EXPECT_EQ(moved->damaged(), 0b001U);
+  // What goes on with the old one finds more.
+  old->ReportDamage(0b110, 0);
+  EXPECT_EQ(moved->damaged(), 0b011U);
+  const auto again = open();
+  moved->PassDamageTo(again, 0b110);
+  EXPECT_EQ(again->damaged(), 0b010U);
+  old->ReportDamage(0b111);
+  EXPECT_EQ(again->damaged(), 0b010U);
+  moved->ReportDamage(0b100, 1);
+  EXPECT_EQ(again->damaged(), 0b110U);
+
+  for (int i = 0; i < 300; ++i) {
+    const auto from = open();
+    const auto to = open();
+    std::thread finder([&] { from->ReportDamage(0b010, 0); });
+    from->PassDamageTo(to, 0b010);
+    finder.join();
+    ASSERT_EQ(to->damaged(), 0b010U) << i;
+  }
 }
 
 }  // namespace
