@@ -23,6 +23,7 @@ import machine
 import members
 import redundancy
 import remote
+import server
 import sharded
 import table
 import tails
@@ -96,6 +97,8 @@ def parse_arguments(arguments: list[str]) -> argparse.Namespace:
                         help="instead: Nacre against RocksDB with its files in the same pool")
     parser.add_argument("--sharded", action="store_true",
                         help="instead: keyspaces of 1 to 8 shards against one database")
+    parser.add_argument("--server", action="store_true",
+                        help="instead: nacre-server against Redis, by redis-benchmark")
     parser.add_argument("--members", action="store_true",
                         help="instead: a keyspace of several processes: requests between them, "
                              "moves and a failover (needs etcd)")
@@ -263,6 +266,9 @@ def run(arguments: list[str]) -> None:
         return
     if options.sharded:
         sharded.run(options, Progress)
+        return
+    if options.server:
+        server.run(options, Progress)
         return
     if options.members:
         members.run(options, Progress)
