@@ -29,8 +29,10 @@ Status CheckRange(const char* what, int value, int min, int max) {
       fmt::format("{} is {}, which is not from {} to {}", what, value, min, max));
 }
 
-/// Closes clients that have been silent for too long; once a second.
-void Tick(ServerState* server, LoopState* loop) {
+/// Closes clients that have been silent for too long, and gives up the snapshots of those that have
+/// gone; once a second.
+void Tick(CommandState* server, LoopState* loop) {
+  server->snapshots.Sweep(loop, loop->clients, loop->loop.clock()->NowNanos());
   const int64_t seconds = server->settings.idle_seconds_max.load(std::memory_order_relaxed);
   if (seconds > 0) {
     const uint64_t now = loop->loop.clock()->NowNanos();
@@ -143,6 +145,7 @@ Status Server::Stop(std::chrono::milliseconds patience) {
   }
   // Nothing is under way any more.
   for (const auto& loop : state_.loops) loop->async.reset();
+  state_.snapshots.Clear();
   const Status closed = store_->Close();
   store_ = nullptr;
   return closed;

@@ -4,24 +4,11 @@ namespace nacre::server {
 namespace {
 
 constexpr CommandList kLists[] = {
-    &BitCommands,
-    &ClientCommands,
-    &ConnectionCommands,
-    &CounterCommands,
-    &HashCommands,
-    &ListCommands,
-    &ListEndCommands,
-    &KeyCommands,
-    &KeySpaceCommands,
-    &LcsCommands,
-    &ServerCommands,
-    &PubSubCommands,
-    &SortedSetCommands,
-    &SortedSetRangeCommands,
-    &SortedSetStoreCommands,
-    &SetCommands,
-    &StringCommands,
-    &TransactionCommands,
+    &BitCommands,      &ClientCommands,    &ConnectionCommands,     &CounterCommands,
+    &HashCommands,     &ListCommands,      &ListEndCommands,        &KeyCommands,
+    &KeySpaceCommands, &LcsCommands,       &RangeCommands,          &ServerCommands,
+    &PubSubCommands,   &SortedSetCommands, &SortedSetRangeCommands, &SortedSetStoreCommands,
+    &SetCommands,      &StringCommands,    &TransactionCommands,
 };
 
 }  // namespace

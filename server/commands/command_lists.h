@@ -18,6 +18,7 @@ std::span<const Command> LcsCommands();
 std::span<const Command> ListCommands();
 std::span<const Command> ListEndCommands();
 std::span<const Command> PubSubCommands();
+std::span<const Command> RangeCommands();
 std::span<const Command> ServerCommands();
 std::span<const Command> SetCommands();
 std::span<const Command> SortedSetCommands();
