@@ -1,0 +1,478 @@
+"""Goal: whatever is killed, stock clients of nacre-server lose nothing that was acknowledged, read
+nothing that is stale, and are served again soon.
+
+usage: kill_test.py FOLDER_OF_BINARIES [SECONDS]
+
+Method: processes with redis-py write, read and count in registers with values that are written once
+each, through two addresses, while servers are killed (-9) and started again at their address, as
+systemd would, or are taken over by one at the other address, and memory nodes are killed and come
+back empty, one at a time. What each client saw is a history: tests/history/checker, which is
+porcupine, looks for an order that explains it; counters are checked here. Without SECONDS each kind
+of harm is done once. With it, harm is done at random for so long, and the longest gap is told in
+which a client with redis-py's own retries was not answered. NACRE_TEST_SEED replays the choice of
+harm, not its timing.
+
+Answers 77 if redis-py or the checker is not here.
+"""
+
+import contextlib
+import ctypes
+import json
+import multiprocessing
+import os
+import pathlib
+import random
+import re
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+
+try:
+    import redis
+    from redis.backoff import ConstantBackoff
+    from redis.retry import Retry
+except ImportError:
+    redis = None
+
+SKIPPED = 77
+NODES = 4
+REDUNDANCY = "rs(2,1)"
+CLIENTS = 4
+REGISTERS = 6
+COUNTERS = 3
+# Registers are left for others after so long, so that each has a history that can be checked.
+EPOCH_SECONDS = 4.0
+EPOCHS_IN_FILE = 8
+PAUSE_SECONDS_MAX = 0.004
+ANSWER_SECONDS = 10.0
+PATIENCE_SECONDS = 120.0
+OPERATIONS_BETWEEN = 300  # In the short form, from one harm to the next.
+SMALL = ("--slab_size=1MiB", "--size=192MiB")
+SERVER_FLAGS = ("--slab_size=1048576", "--write_buffer_size=262144", "--threads=2")
+
+
+class Failure(Exception):
+    """What the test found wrong."""
+
+
+def eventually(what, look):
+    """Waits until `look` answers something, and answers that."""
+    deadline = time.monotonic() + PATIENCE_SECONDS
+    while time.monotonic() < deadline:
+        if answer := look():
+            return answer
+        time.sleep(0.05)
+    raise Failure(f"not after {PATIENCE_SECONDS:g} s: {what}")
+
+
+def free_port() -> int:
+    while True:
+        port = random.randrange(20_000, 30_000)  # The system gives these to no connection.
+        with contextlib.suppress(OSError), socket.socket() as probe:
+            probe.bind(("127.0.0.1", port))
+            return port
+
+
+# ---- Clients ------------------------------------------------------------------------------------
+
+
+class Client:
+    """One process: its random operations, and what came of them."""
+
+    def __init__(self, number, ports, folder, seed, acknowledged, stop):
+        self.number = number
+        self.servers = [redis.Redis(port=port, socket_timeout=ANSWER_SECONDS,
+                                    decode_responses=True) for port in ports]
+        self.current = 0
+        self.folder = folder
+        self.random = random.Random(seed)
+        self.acknowledged = acknowledged
+        self.stop = stop
+        self.values = 0
+        self.files = {}
+        self.counts = (folder / f"counts-{number}").open("w")
+
+    def run(self):
+        while not self.stop.is_set():
+            self.step()
+            time.sleep(self.random.uniform(0, PAUSE_SECONDS_MAX))
+        self.counts.close()
+        for file in self.files.values():
+            file.close()
+
+    def step(self):
+        epoch = int(time.monotonic() / EPOCH_SECONDS)
+        choice = self.random.random()
+        if choice < 0.15:
+            self.count(f"counter{self.random.randrange(COUNTERS)}")
+            return
+        # Some reads look at what was written before the latest kills.
+        if choice < 0.25:
+            epoch -= self.random.randrange(1, EPOCHS_IN_FILE)
+        key = f"e{epoch}/r{self.random.randrange(REGISTERS)}"
+        if choice < 0.6:
+            self.note("read", epoch, key, None, lambda server: server.get(key))
+        else:
+            self.values += 1
+            value = f"{self.number}.{self.values}"
+            self.note("write", epoch, key, value, lambda server: server.set(key, value))
+
+    def ask(self, operation):
+        """The answer, and whether there is one; the other server is next if there is none."""
+        try:
+            answer = operation(self.servers[self.current])
+            self.acknowledged[self.number] += 1
+            return answer, True
+        except (redis.RedisError, OSError) as error:
+            text = str(error)
+            # No other errors than of a server without a lease, or without its nodes.
+            if isinstance(error, redis.ResponseError) and not isinstance(
+                    error, redis.exceptions.ReadOnlyError) and not re.search(
+                        r"Unavailable|Fenced|TimedOut|ShutdownInProgress", text):
+                (self.folder / f"error-{self.number}").write_text(text)
+            self.current = 1 - self.current
+            time.sleep(0.005)
+            return None, False
+
+    def note(self, kind, epoch, key, value, operation):
+        call = time.monotonic_ns()
+        answer, answered = self.ask(operation)
+        if kind == "read":
+            if not answered:
+                return
+            value = answer
+        file = self.files.get(epoch // EPOCHS_IN_FILE)
+        if file is None:
+            file = self.files[epoch // EPOCHS_IN_FILE] = (
+                self.folder / f"history-{epoch // EPOCHS_IN_FILE}-{self.number}").open("a")
+        # A write that was not answered may take effect at any time, or never.
+        file.write(json.dumps({"client": self.number, "call": call,
+                               "return": time.monotonic_ns() if answered else 0, "op": kind,
+                               "keys": [key], "values": [value]}) + "\n")
+
+    def count(self, key):
+        call = time.monotonic_ns()
+        answer, answered = self.ask(lambda server: server.incr(key))
+        self.counts.write(f"{key} {call} {time.monotonic_ns()} {answer if answered else 0}\n")
+
+
+def run_client(*arguments):
+    Client(*arguments).run()
+
+
+def run_stock_client(ports, folder, stop):
+    """A client whose retries are redis-py's own, at two addresses; notes how long commands took."""
+    def connect(port):
+        retry = Retry(ConstantBackoff(0.01), 5)
+        return redis.Redis(port=port, socket_timeout=ANSWER_SECONDS, retry=retry,
+                           retry_on_error=[redis.ConnectionError, redis.TimeoutError])
+    servers = [connect(port) for port in ports]
+    current, number, last = 0, 0, time.monotonic()
+    with (folder / "gaps").open("w") as file:
+        while not stop.is_set():
+            try:
+                servers[current].set("stock", number)
+                servers[current].get("stock")
+                now = time.monotonic()
+                file.write(f"{last} {now - last}\n")
+                last = now
+                number += 1
+            except (redis.RedisError, OSError):
+                current = 1 - current
+            time.sleep(0.001)
+
+
+# ---- Servers and nodes --------------------------------------------------------------------------
+
+
+def end_with_parent():
+    """The process that is about to run is killed when this one ends."""
+    ctypes.CDLL(None).prctl(1, signal.SIGKILL)  # PR_SET_PDEATHSIG
+
+
+class Cluster:
+    """Memory nodes, and a server that owns the database, or two of which one does."""
+
+    def __init__(self, binaries, folder):
+        self.binaries = binaries
+        self.folder = folder
+        self.ports = (free_port(), free_port())
+        self.sockets = [folder / f"n{i}.sock" for i in range(NODES)]
+        self.pool = "shm:" + ",".join(map(str, self.sockets))
+        self.nodes = [None] * NODES
+        self.servers = [None, None]
+        self.active = 0
+
+    def __enter__(self):
+        for number in range(NODES):
+            self.start_node(number)
+        self.start_server(0)
+        return self
+
+    def __exit__(self, *_):
+        for process in filter(None, (*self.servers, *self.nodes)):
+            process.kill()
+            process.wait()
+
+    def start(self, ready, program, *flags):
+        log = (self.folder / f"{program}.log").open("a")
+        process = subprocess.Popen([self.binaries / program, *flags], stdout=subprocess.PIPE,
+                                   stderr=log, text=True, preexec_fn=end_with_parent)
+        log.close()
+        line = process.stdout.readline()
+        if ready in line:
+            return process
+        process.kill()
+        process.wait()
+        return None
+
+    def start_node(self, number):
+        self.nodes[number] = self.start("ready:", "nacre-memnode",
+                                        f"--listen=shm:{self.sockets[number]}", *SMALL)
+        if self.nodes[number] is None:
+            raise Failure(f"node {number} did not begin")
+
+    def start_server(self, number, *flags):
+        def begin():
+            # Until it serves, as systemd would: nodes may be about to notice that one is gone.
+            self.servers[number] = self.start(
+                "serving", "nacre-server", f"--pool={self.pool}", f"--redundancy={REDUNDANCY}",
+                f"--listen=127.0.0.1:{self.ports[number]}", *SERVER_FLAGS, *flags)
+            return self.servers[number]
+        eventually(f"server {number} serves", begin)
+        self.active = number
+
+    def kill(self, process):
+        process.kill()
+        process.wait()
+        process.stdout.close()
+
+    def kill_server(self):
+        number = self.active
+        self.kill(self.servers[number])
+        self.start_server(number)
+
+    def take_over(self):
+        """The server at the other address takes the database; the old one is killed later."""
+        old = self.active
+        self.start_server(1 - old, "--take_over")
+        time.sleep(0.3)  # Clients may still ask it.
+        self.kill(self.servers[old])
+        self.servers[old] = None
+
+    def kill_node(self, number):
+        self.kill(self.nodes[number])
+        self.start_node(number)
+
+    def ctl(self, *arguments):
+        return subprocess.run([self.binaries / "nacre-ctl", *arguments, f"--pool={self.pool}"],
+                              stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+                              timeout=60, check=False).stdout
+
+    def await_whole(self):
+        """Until the database has taken all nodes in, and a node may be lost again."""
+        def is_whole():
+            for _ in range(3):  # A table that was just made may show up a moment later.
+                if '"spare_nodes": 1,' not in self.ctl("fsck", "redis", "--json"):
+                    return False
+                members = re.findall(r"^  member .* shm:", self.ctl("manifest", "redis"),
+                                     re.MULTILINE)
+                if len(members) != NODES:
+                    return False
+                time.sleep(0.2)
+            return True
+        eventually("the database is whole again", is_whole)
+
+
+# ---- Checks -------------------------------------------------------------------------------------
+
+
+def check_histories(binaries, folder):
+    """How many operations were explained."""
+    operations = 0
+    for window in sorted({path.name.split("-")[1] for path in folder.glob("history-*-*")}):
+        merged = folder / f"window-{window}"
+        with merged.open("w") as file:
+            for part in folder.glob(f"history-{window}-*"):
+                file.write(part.read_text())
+        checked = subprocess.run(
+            [binaries / "history_checker", "-timeout", "120s", "-figure", f"{merged}.html", "keys",
+             merged], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
+        if checked.returncode != 0:
+            kept = pathlib.Path(tempfile.gettempdir()) / f"nacre-{merged.name}-{os.getpid()}"
+            shutil.copyfile(merged, kept)
+            raise Failure(f"no order explains the history (kept in {kept}):\n{checked.stdout}")
+        operations += int(re.search(r"^(\d+) operations on", checked.stdout, re.MULTILINE)[1])
+    return operations
+
+
+def check_counters(folder, last):
+    """Each INCR answered a number of its own, larger than all that had been answered when it was
+    sent; `last` has what the counters are in the end. Tells how many there were."""
+    counts, unknown = {}, {}
+    for path in folder.glob("counts-*"):
+        for line in path.read_text().splitlines():
+            key, call, back, answer = line.split()
+            if answer == "0":
+                unknown[key] = unknown.get(key, 0) + 1
+            else:
+                counts.setdefault(key, []).append((int(answer), int(call), int(back)))
+    for key, all_of_it in counts.items():
+        all_of_it.sort(reverse=True)
+        numbers = [number for number, _, _ in all_of_it]
+        if len(set(numbers)) != len(numbers):
+            raise Failure(f"{key}: two INCRs were answered the same number")
+        first_return = float("inf")
+        for number, call, back in all_of_it:
+            if first_return < call:
+                raise Failure(f"{key}: {number} was answered to an INCR that was sent after one "
+                              "with a larger number had been answered")
+            first_return = min(first_return, back)
+        value = last.get(key, 0)
+        if not max(numbers) <= value <= len(numbers) + unknown.get(key, 0):
+            raise Failure(f"{key} is {value} after {len(numbers)} INCRs that were answered, up to "
+                          f"{max(numbers)}, and {unknown.get(key, 0)} that were not")
+    return sum(map(len, counts.values()))
+
+
+def read_all(cluster, folder, number):
+    """Each register once more, as part of the histories; what the counters are."""
+    server = redis.Redis(port=cluster.ports[cluster.active], decode_responses=True)
+    for window in {path.name.split("-")[1] for path in folder.glob("history-*-*")}:
+        keys = {json.loads(line)["keys"][0] for path in folder.glob(f"history-{window}-*")
+                for line in path.read_text().splitlines()}
+        with (folder / f"history-{window}-{number}").open("a") as file:
+            for key in sorted(keys):
+                call = time.monotonic_ns()
+                value = server.get(key)
+                file.write(json.dumps({"client": number, "call": call,
+                                       "return": time.monotonic_ns(), "op": "read", "keys": [key],
+                                       "values": [value]}) + "\n")
+    return {key: int(server.get(key) or 0) for key in (f"counter{i}" for i in range(COUNTERS))}
+
+
+def longest_gaps(folder, harms):
+    """The longest gap by the kind of harm that came last before its end."""
+    longest = {}
+    for line in (folder / "gaps").read_text().splitlines():
+        began, seconds = map(float, line.split())
+        before = [kind for at, kind in harms if at < began + seconds and at > began - 1]
+        kind = before[-1] if before else "nothing"
+        longest[kind] = max(longest.get(kind, 0), seconds)
+    return longest
+
+
+# ---- The test -----------------------------------------------------------------------------------
+
+
+class Harm:
+    """What is done to a cluster, and when."""
+
+    def __init__(self, cluster, acknowledged, seed):
+        self.cluster = cluster
+        self.acknowledged = acknowledged
+        self.random = random.Random(seed)
+        self.done = []
+
+    def do(self, kind):
+        self.done.append((time.monotonic(), kind))
+        if kind == "kill":
+            self.cluster.kill_server()
+        elif kind == "takeover":
+            self.cluster.take_over()
+        elif kind == "node":
+            self.cluster.kill_node(self.random.randrange(NODES))
+        else:  # A server that is started while a node is away.
+            number = self.random.randrange(NODES)
+            self.cluster.kill(self.cluster.nodes[number])
+            self.cluster.kill_server()
+            self.cluster.start_node(number)
+
+    def await_operations(self):
+        """Until the clients have gone on."""
+        wanted = sum(self.acknowledged) + OPERATIONS_BETWEEN
+        eventually("the clients are answered", lambda: sum(self.acknowledged) >= wanted)
+
+    def all_kinds(self):
+        for kind in ("kill", "node", "takeover", "both"):
+            self.await_operations()
+            self.do(kind)
+            self.await_operations()
+            if kind in ("node", "both"):
+                self.cluster.await_whole()
+
+    def at_random(self, seconds):
+        deadline = time.monotonic() + seconds
+        while time.monotonic() < deadline:
+            time.sleep(self.random.uniform(0.5, 4))
+            kind = self.random.choice(("kill", "kill", "takeover", "node", "both"))
+            self.do(kind)
+            self.await_operations()
+            if kind in ("node", "both"):
+                self.cluster.await_whole()
+
+
+def run(binaries, seconds, seed, folder):
+    print(f"NACRE_TEST_SEED={seed}", flush=True)
+    stop = multiprocessing.Event()
+    acknowledged = multiprocessing.Array("Q", CLIENTS)
+    with Cluster(binaries, folder) as cluster:
+        clients = [multiprocessing.Process(
+            target=run_client, args=(i, cluster.ports, folder, seed + i, acknowledged, stop))
+                   for i in range(CLIENTS)]
+        clients.append(multiprocessing.Process(target=run_stock_client,
+                                               args=(cluster.ports, folder, stop)))
+        for client in clients:
+            client.start()
+        try:
+            harm = Harm(cluster, acknowledged, seed)
+            harm.all_kinds()
+            harm.at_random(seconds)
+        finally:
+            stop.set()
+            for client in clients:
+                client.join(timeout=60)
+                client.kill()
+        for path in folder.glob("error-*"):
+            raise Failure(f"a client was answered: {path.read_text()}")
+        last = read_all(cluster, folder, CLIENTS)
+    counted = check_counters(folder, last)
+    operations = check_histories(binaries, folder)
+    kinds = [kind for _, kind in harm.done]
+    print(f"{operations} reads and writes and {counted} INCRs are explained; " + ", ".join(
+        f"{kinds.count(kind)} times {kind}" for kind in sorted(set(kinds))))
+    if seconds > 0:
+        print("longest gaps of a client with redis-py's retries: " + ", ".join(
+            f"{gap * 1000:.0f} ms after {kind}"
+            for kind, gap in sorted(longest_gaps(folder, harm.done).items())))
+
+
+def main() -> int:
+    if len(sys.argv) not in (2, 3):
+        print(__doc__, file=sys.stderr)
+        return 2
+    binaries = pathlib.Path(sys.argv[1]).resolve()
+    if redis is None or not (binaries / "history_checker").exists():
+        print("skipped: there is no " + ("redis-py" if redis is None else "history_checker"))
+        return SKIPPED
+    seconds = float(sys.argv[2]) if len(sys.argv) == 3 else 0.0
+    seed = int(os.environ.get("NACRE_TEST_SEED") or random.randrange(1_000_000))
+    folder = pathlib.Path(tempfile.mkdtemp(prefix="nacre-kills-"))
+    try:
+        run(binaries, seconds, seed, folder)
+        return 0
+    except Failure as failure:
+        print(f"failed: {failure}")
+        for log in sorted(folder.glob("*.log")):
+            print(f"{log.name} ends:\n{log.read_text()[-1000:]}")
+        return 1
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
