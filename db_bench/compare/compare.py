@@ -27,6 +27,7 @@ import server
 import sharded
 import table
 import tails
+import ycsb_server
 from papers import sheet
 from measure import Bench, end_all, engine_of, peers_in
 from table import RAW_READ, RowResult
@@ -99,6 +100,8 @@ def parse_arguments(arguments: list[str]) -> argparse.Namespace:
                         help="instead: keyspaces of 1 to 8 shards against one database")
     parser.add_argument("--server", action="store_true",
                         help="instead: nacre-server against Redis, by redis-benchmark")
+    parser.add_argument("--ycsb-server", action="store_true",
+                        help="instead: nacre-server against Redis, by YCSB and Jedis")
     parser.add_argument("--members", action="store_true",
                         help="instead: a keyspace of several processes: requests between them, "
                              "moves and a failover (needs etcd)")
@@ -269,6 +272,9 @@ def run(arguments: list[str]) -> None:
         return
     if options.server:
         server.run(options, Progress)
+        return
+    if options.ycsb_server:
+        ycsb_server.run(options, Progress)
         return
     if options.members:
         members.run(options, Progress)

@@ -23,7 +23,7 @@ from dataclasses import dataclass
 from typing import Callable, Iterator, Optional
 
 import rounds
-from measure import SLAB_BYTES, await_end, end, start
+from measure import SLAB_BYTES, await_end, end, run as run_process, start
 from rounds import RATIO_AT_LEAST, Result, Row, select_among
 from table import format_number, wrap_prose
 from tails import free_port
@@ -340,9 +340,10 @@ def metric(port: int, name: str, labels: str = "") -> float:
 
 class Bench(rounds.Bench):
     bench_binary = BINARY
+    loads = LOADS  # That rows are of.
 
-    def check_binaries(self) -> None:
-        super().check_binaries()
+    @staticmethod
+    def require_programs() -> None:
         for program in (REDIS, BENCHMARK):
             if shutil.which(program) is None:
                 raise CompareError(f"there is no {program} (Debian: redis-server, redis-tools)")
@@ -405,7 +406,8 @@ class Bench(rounds.Bench):
                 return self.memory_of(serving)
             return {(command, pipeline): self.drive(serving, command, pipeline, what.value_bytes,
                                                     title)
-                    for pipeline in PIPELINES for command in COMMANDS}
+                    for pipeline in PIPELINES for command in COMMANDS
+                    if (command, pipeline, what.value_bytes) in self.loads}
 
     def drive(self, serving: Serving, command: str, pipeline: int, value_bytes: int,
               title: str) -> Measured:
@@ -458,13 +460,22 @@ def file_system_of(folder: pathlib.Path) -> str:
     return best[1]
 
 
+def redis_version() -> str:
+    """As "7.0.15"."""
+    found = re.search(r" v=(\S+)", run_process([REDIS, "--version"], REDIS))
+    if found is None:
+        raise CompareError(f"{REDIS} does not tell its version")
+    return found[1]
+
+
 def heading(options: argparse.Namespace) -> str:
     return (f"{options.num:,} keys; `redis-benchmark` with {CLIENTS} clients on one thread over "
             "loopback, random keys, all of them there; `nacre-server` over "
-            f"{NODES} `nacre-memnode` processes on shm with {REDUNDANCY}, Redis 7.0 of Debian's "
-            "with its own settings but that no log is written anew meanwhile; all on this machine. "
-            "Redis's one copy in tmpfs or on a disk stands beside Nacre's, which outlives any "
-            "node. Latencies are from when a pipeline is sent until all of it is answered. "
+            f"{NODES} `nacre-memnode` processes on shm with {REDUNDANCY}, Redis "
+            f"{redis_version()} with its own settings but that no log is written anew meanwhile; "
+            "all on this machine. Redis's one copy in tmpfs or on a disk stands beside Nacre's, "
+            "which outlives any node. Latencies are from when a pipeline is sent until all of it "
+            "is answered. "
             f"Medians of {options.rounds}.\n")
 
 
@@ -473,4 +484,8 @@ TABLE = Table("server", "nacre", ROWS, RUNS, (), "", "")
 
 def run(options: argparse.Namespace, progress_of: Callable) -> None:
     """`progress_of`: makes the line that says how far it is, of the number of runs."""
-    TABLE.run(options, select_among(ROWS, options.only), Bench, progress_of, heading(options), None)
+    chosen = select_among(ROWS, options.only)
+    Bench.loads = tuple(load for load in LOADS
+                        if any(row.name.startswith(load_name(*load) + ":") for row in chosen))
+    Bench.require_programs()
+    TABLE.run(options, chosen, Bench, progress_of, heading(options), None)

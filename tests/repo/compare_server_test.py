@@ -1,4 +1,5 @@
-"""Goal: the tables of `./run compare --server` say what was measured and which targets are met.
+"""Goal: the tables of `./run compare --server` and `--ycsb-server` say what was measured and which
+targets are met.
 
 Method: numbers that stand in for servers. Nothing is measured.
 """
@@ -10,8 +11,10 @@ import unittest
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "db_bench" / "compare"))
 import server  # noqa: E402
+import ycsb_server  # noqa: E402
 from rounds import select_among  # noqa: E402
 from server import NACRE, TMPFS, VOLATILE  # noqa: E402
+from workload import CompareError  # noqa: E402
 
 
 class Silence:
@@ -72,6 +75,38 @@ class ServerTableTest(unittest.TestCase):
 
     def test_page_of_this_project_has_the_marks(self):
         self.assertTrue(all(server.TABLE.split_docs(ROOT / "docs" / "performance.md")))
+
+
+class YcsbTableTest(unittest.TestCase):
+    OUTPUT = ("[OVERALL], RunTime(ms), 1000\n[OVERALL], Throughput(ops/sec), 12345.5\n"
+              "[READ], 99thPercentileLatency(us), 1500\n[READ], Return=OK, 10\n")
+
+    def test_output_of_ycsb(self):
+        workload = ycsb_server.WORKLOADS[0]
+        self.assertEqual(ycsb_server.Measured(12345.5, 1.5),
+                         ycsb_server.read_output(self.OUTPUT, workload, "it"))
+        with self.assertRaisesRegex(CompareError, "it, A: 3 times ERROR"):
+            ycsb_server.read_output(self.OUTPUT + "[UPDATE], Return=ERROR, 3\n", workload, "it")
+        with self.assertRaisesRegex(CompareError, "it: YCSB says nothing of .SCAN."):
+            ycsb_server.read_output(self.OUTPUT, ycsb_server.WORKLOADS[-1], "it")
+
+    def test_tables(self):
+        class Ycsb:
+            def run(self, what: ycsb_server.Run, _number: int) -> dict:
+                rate = 3000 if what.engine == NACRE else 2000
+                return {each.name: ycsb_server.Measured(rate, 1.25)
+                        for each in ycsb_server.WORKLOADS}
+
+        rows = select_among(ycsb_server.ROWS, "YCSB [AE]")
+        text = ycsb_server.TABLE.markdown(ycsb_server.TABLE.measure(Ycsb(), rows, 1, Silence()))
+        self.assertIn("| YCSB E | 3000 | 2000: 1.50 | 2000: 1.50 | 2000: 1.50 |\n", text)
+        self.assertIn("| YCSB A of a read | 1.25 | 1.25: 1.00 | 1.25: 1.00 | 1.25: 1.00 |\n", text)
+        self.assertNotIn("YCSB B", text)
+
+    def test_parts_of_workloads_are_whole(self):
+        for workload in ycsb_server.WORKLOADS:
+            self.assertAlmostEqual(1.0, sum(part for _, part in workload.parts))
+        self.assertTrue(all(ycsb_server.TABLE.split_docs(ROOT / "docs" / "performance.md")))
 
 
 if __name__ == "__main__":

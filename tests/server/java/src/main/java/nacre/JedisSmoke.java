@@ -1,0 +1,96 @@
+package nacre;
+
+import java.util.List;
+import java.util.Map;
+import java.util.concurrent.CountDownLatch;
+import java.util.concurrent.TimeUnit;
+import redis.clients.jedis.Jedis;
+import redis.clients.jedis.JedisPool;
+import redis.clients.jedis.JedisPubSub;
+import redis.clients.jedis.Pipeline;
+import redis.clients.jedis.Response;
+import redis.clients.jedis.Transaction;
+import redis.clients.jedis.commands.ProtocolCommand;
+import redis.clients.jedis.exceptions.JedisDataException;
+import redis.clients.jedis.util.SafeEncoder;
+
+/** What programs with Jedis do, against the server at the port that is the argument. */
+public final class JedisSmoke {
+  private JedisSmoke() {}
+
+  private static void expect(Object expected, Object found) {
+    if (!expected.equals(found)) {
+      throw new AssertionError("expected " + expected + ", found " + found);
+    }
+  }
+
+  private static void channels(JedisPool pool) throws InterruptedException {
+    CountDownLatch subscribed = new CountDownLatch(1);
+    StringBuilder heard = new StringBuilder();
+    Thread listener =
+        new Thread(
+            () -> {
+              try (Jedis jedis = pool.getResource()) {
+                jedis.subscribe(
+                    new JedisPubSub() {
+                      @Override
+                      public void onSubscribe(String channel, int count) {
+                        subscribed.countDown();
+                      }
+
+                      @Override
+                      public void onMessage(String channel, String message) {
+                        heard.append(message);
+                        unsubscribe();
+                      }
+                    },
+                    "news");
+              }
+            });
+    listener.start();
+    expect(true, subscribed.await(30, TimeUnit.SECONDS));
+    try (Jedis jedis = pool.getResource()) {
+      expect(1L, jedis.publish("news", "hello"));
+    }
+    listener.join(30_000);
+    expect("hello", heard.toString());
+  }
+
+  public static void main(String[] args) throws InterruptedException {
+    try (JedisPool pool = new JedisPool("127.0.0.1", Integer.parseInt(args[0]));
+        Jedis jedis = pool.getResource()) {
+      expect("PONG", jedis.ping());
+      expect("OK", jedis.setex("text", 100, "value"));
+      expect("value", jedis.get("text"));
+      expect(true, jedis.ttl("text") > 90);
+      jedis.hset("hash", Map.of("a", "1", "b", "2"));
+      expect(Map.of("a", "1", "b", "2"), jedis.hgetAll("hash"));
+      jedis.zadd("scores", Map.of("x", 1.5, "y", -2.0));
+      expect(List.of("y", "x"), jedis.zrange("scores", 0, -1));
+      Pipeline pipeline = jedis.pipelined();
+      List<Response<Long>> counts =
+          List.of(pipeline.incr("counter"), pipeline.incr("counter"), pipeline.incrBy("counter", 5));
+      pipeline.sync();
+      expect(7L, counts.get(2).get());
+      Transaction transaction = jedis.multi();
+      transaction.rpush("list", "a", "b");
+      Response<List<String>> list = transaction.lrange("list", 0, -1);
+      transaction.exec();
+      expect(List.of("a", "b"), list.get());
+      expect(List.of("list", "a"), jedis.blpop(5, "list"));
+      try {
+        jedis.lpush("text", "x");
+        throw new AssertionError("LPUSH to a string was taken");
+      } catch (JedisDataException e) {
+        expect(true, e.getMessage().startsWith("WRONGTYPE"));
+      }
+      channels(pool);
+      ProtocolCommand nrange = () -> SafeEncoder.encode("NRANGE");
+      List<?> range = (List<?>) jedis.sendCommand(nrange, "[s", "+", "LIMIT", "2");
+      expect(
+          List.of("scores", "text"),
+          range.stream().map(key -> SafeEncoder.encode((byte[]) key)).toList());
+      System.out.println("Jedis: ok");
+    }
+  }
+}
