@@ -117,7 +117,7 @@ Status ListRow(const KeyRange& range, Slice row, Slice bytes, uint64_t now_ms, L
     if (range.with_values) listed.value = value.ToString();
   } else {
     Meta meta;
-    if (!DecodeMeta(bytes, &meta)) {
+    if (!DecodeMeta(bytes.ToString(), &meta)) {
       return Status::Corruption("the meta row of key '" + listed.key + "' is malformed");
     }
     expires_at_ms = meta.expires_at_ms;
@@ -258,7 +258,7 @@ Task<void> NGet(Call& call) {
   } else if (DecodeStringMeta(bytes, &expires_at_ms, &value)) {
     const bool expired = expires_at_ms != 0 && expires_at_ms <= view->made_at_ms();
     expired ? call.reply.Null() : call.reply.Bulk(value.ToStringView());
-  } else if (!DecodeMeta(bytes, &meta)) {
+  } else if (!DecodeMeta(bytes.ToString(), &meta)) {
     call.unit->Fail(
         Status::Corruption("the meta row of key '" + std::string(call.arg(1)) + "' is malformed"));
   } else if (meta.ExpiredAt(view->made_at_ms())) {
