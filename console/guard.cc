@@ -1,20 +1,17 @@
 #include "console/guard.h"
 
 #include <arpa/inet.h>
-#include <fcntl.h>
 #include <fmt/format.h>
 #include <openssl/crypto.h>
 #include <openssl/sha.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <array>
 #include <cctype>
-#include <cerrno>
-#include <cstring>
 #include <utility>
 
+#include "util/crypto/secret_key.h"
+#include "util/crypto/secret_text.h"
 #include "util/uri.h"
 
 namespace nacre::console {
@@ -91,20 +88,11 @@ bool IsLoopback(const std::string& host) {
 }
 
 Status ReadTokenFile(const std::string& path, std::string* token, bool* open_to_all) {
-  const auto failure = [&](const char* what) {
-    return Status::IOError(fmt::format("{}: {}: {}", path, what, std::strerror(errno)));
-  };
-  const int file = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
-  if (file < 0) return failure("cannot be opened");
-  struct stat about;
-  std::array<char, kTokenBytesMax + 2> buffer;
-  const bool known = ::fstat(file, &about) == 0;
-  const ssize_t size = known ? ::read(file, buffer.data(), buffer.size()) : -1;
-  const Status status = size < 0 ? failure("cannot be read") : Status::OK();
-  ::close(file);
-  NACRE_RETURN_IF_ERROR(status);
-  *open_to_all = (about.st_mode & (S_IRGRP | S_IROTH)) != 0;
-  std::string_view line(buffer.data(), static_cast<size_t>(size));
+  std::string content;
+  SecretReaders readers;
+  NACRE_RETURN_IF_ERROR(ReadSecretText(path, kTokenBytesMax + 1, &content, &readers));
+  *open_to_all = readers.group || readers.others;
+  std::string_view line(content);
   line = line.substr(0, line.find('\n'));
   const bool printable =
       std::all_of(line.begin(), line.end(), [](char c) { return c > 0x20 && c < 0x7f; });
@@ -115,6 +103,7 @@ Status ReadTokenFile(const std::string& path, std::string* token, bool* open_to_
                     path, kTokenBytesMin, kTokenBytesMax));
   }
   *token = line;
+  WipeSecret(&content);
   return Status::OK();
 }
 

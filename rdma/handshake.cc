@@ -7,8 +7,8 @@
 
 #include <string_view>
 
-#include "rdma/start_openssl.h"
 #include "util/coding.h"
+#include "util/crypto/start_openssl.h"
 
 namespace nacre::rdma {
 

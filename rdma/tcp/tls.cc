@@ -14,8 +14,8 @@
 #include <string>
 #include <utility>
 
-#include "rdma/start_openssl.h"
 #include "rdma/wait.h"
+#include "util/crypto/start_openssl.h"
 
 namespace nacre::rdma {
 

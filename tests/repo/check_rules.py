@@ -23,6 +23,7 @@ LAYERS = {
     "util": ("nacre",),
     "util/threads": ("nacre", "util/"),
     "util/codes": ("nacre", "util/"),
+    "util/crypto": ("nacre", "util/", "util/codes"),
     "util/api": ("nacre", "util"),
     "util/memory": ("nacre", "util/"),
     "metrics": ("nacre", "util"),
