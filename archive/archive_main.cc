@@ -136,12 +136,13 @@ Status Run(const std::vector<std::string>& databases) {
   Options options;
   options.pool_uri = FLAGS_pool;
   options.info_log = NewStderrLogger(LogLevel::kInfo);
-  const ArchiveOptions archive{
-      .interval = milliseconds(FLAGS_interval_ms),
-      .base_interval = seconds(FLAGS_base_interval_s),
-      .base = {.threads = FLAGS_base_threads, .bytes_per_second = FLAGS_base_bytes_per_second},
-      .keep_for = seconds(FLAGS_keep_for_s),
-      .keep_bases = FLAGS_keep_bases};
+  ArchiveOptions archive;
+  archive.interval = milliseconds(FLAGS_interval_ms);
+  archive.base_interval = seconds(FLAGS_base_interval_s);
+  archive.base.threads = FLAGS_base_threads;
+  archive.base.bytes_per_second = FLAGS_base_bytes_per_second;
+  archive.keep_for = seconds(FLAGS_keep_for_s);
+  archive.keep_bases = FLAGS_keep_bases;
   // Blocked before any thread begins, so that they come to sigtimedwait.
   sigset_t ends;
   sigemptyset(&ends);

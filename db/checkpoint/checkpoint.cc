@@ -21,12 +21,12 @@
 namespace nacre {
 namespace {
 
-Status CheckAll(const TableFileReader& file, TableJobs* jobs, bool count) {
+Status CheckAll(TableFileReader* file, TableJobs* jobs, bool count) {
   std::string chunk;
-  for (uint64_t i = 0; i < file.chunks(); ++i) {
-    chunk.resize(file.ChunkBytes(i));
+  for (uint64_t i = 0; i < file->chunks(); ++i) {
+    chunk.resize(file->ChunkBytes(i));
     NACRE_RETURN_IF_ERROR(jobs->Copy(count ? chunk.size() : 0));
-    NACRE_RETURN_IF_ERROR(file.ReadChunk(i, chunk.data()));
+    NACRE_RETURN_IF_ERROR(file->ReadChunk(i, chunk.data()));
   }
   return Status::OK();
 }
@@ -34,16 +34,16 @@ Status CheckAll(const TableFileReader& file, TableJobs* jobs, bool count) {
 /// Copies one table from its nodes to a file.
 class TableFileCopy {
  public:
-  /// `meta` is what the description says.
-  TableFileCopy(const TableMeta& meta, std::string path, TableJobs* jobs)
-      : meta_(meta), path_(std::move(path)), jobs_(jobs) {}
+  /// `meta` is what the description says. The file is sealed by `sealing`, unless that is null.
+  TableFileCopy(const TableMeta& meta, std::string path, const Sealing* sealing, TableJobs* jobs)
+      : meta_(meta), path_(std::move(path)), sealing_(sealing), jobs_(jobs) {}
 
   /// Whether there is a whole file already. One that a checkpoint names (`named`) is whole if its
   /// ends are right.
   Status FindWhole(bool named, bool* whole) {
     std::unique_ptr<TableFileReader> file;
-    Status status = TableFileReader::Open(path_, meta_, &file);
-    if (status.ok() && !named) status = CheckAll(*file, jobs_, /*count=*/false);
+    Status status = TableFileReader::Open(path_, meta_, sealing_, &file);
+    if (status.ok() && !named) status = CheckAll(file.get(), jobs_, /*count=*/false);
     *whole = status.ok();
     // Made anew, whatever is wrong with it.
     return status.IsNotFound() || status.IsCorruption() || status.IsNotSupported() ? Status::OK()
@@ -81,7 +81,8 @@ class TableFileCopy {
   /// reads the suspect anew, as parts of it are in the file already.
   Status Try(const TableMeta& meta, Extent* extent, TableSection* suspect) {
     std::unique_ptr<TableFileWriter> file;
-    NACRE_RETURN_IF_ERROR(TableFileWriter::Create(path_ + ".tmp", meta_, &file));
+    NACRE_RETURN_IF_ERROR(TableFileWriter::Create(path_ + ".tmp", meta_, sealing_,
+                                                  path_.substr(path_.rfind('/') + 1), &file));
     std::optional<TableStreamCheck> check(&meta);
     const uint64_t piece = std::max<uint64_t>(1, kPieceBytes / meta.chunk_size) * meta.chunk_size;
     std::deque<std::unique_ptr<PendingRead>> reads;
@@ -140,6 +141,7 @@ class TableFileCopy {
 
   const TableMeta& meta_;
   const std::string path_;
+  const Sealing* const sealing_;
   TableJobs* const jobs_;
   uint64_t copied_ = 0;
 };
@@ -153,7 +155,8 @@ class CheckpointImpl final : public Checkpoint {
                           CheckpointInfo* info) override {
     NACRE_RETURN_IF_ERROR(TableJobs::Check(options));
     std::unique_ptr<CheckpointFolder> folder;
-    NACRE_RETURN_IF_ERROR(CheckpointFolder::Open(dir, FileLock::Kind::kExclusive, &folder));
+    NACRE_RETURN_IF_ERROR(
+        CheckpointFolder::Open(dir, FileLock::Kind::kExclusive, options.encryption, &folder));
     const uint64_t start = source_->clock()->NowNanos();
     CheckpointDescription description;
     CheckpointProgress copied;
@@ -188,13 +191,16 @@ class CheckpointImpl final : public Checkpoint {
     *description = CheckpointDescription();
     NACRE_RETURN_IF_ERROR(source_->Pin(description, &tables));
     NACRE_RETURN_IF_ERROR(DrawId(&description->id));
+    if (folder.sealing().keys != nullptr) description->key_id = folder.sealing().keys->first().id;
     NACRE_RETURN_IF_ERROR(folder.Sweep(description));
     TableJobs jobs(source_->clock(), options, tables.size(), description->bytes());
     NACRE_RETURN_IF_ERROR(jobs.Run([&](size_t i) {
       const TableMeta& meta = description->tables[i].second;
       const std::string path = folder.TablePath(*description, meta.id);
       // Once it is copied its space can go, if it is not part of the database any more.
-      return CopyTable(meta, path, folder.Names(path), std::move(tables[i]), &jobs);
+      const Sealing* const sealing = description->key_id.empty() ? nullptr : &folder.sealing();
+      TableFileCopy copy(meta, path, sealing, &jobs);
+      return CopyTable(meta, &copy, folder.Names(path), std::move(tables[i]), &jobs);
     }));
     *copied = jobs.progress();
     return Status::OK();
@@ -206,14 +212,13 @@ class CheckpointImpl final : public Checkpoint {
     return info;
   }
 
-  Status CopyTable(const TableMeta& meta, const std::string& path, bool named,
+  Status CopyTable(const TableMeta& meta, TableFileCopy* copy, bool named,
                    std::shared_ptr<TableHandle> table, TableJobs* jobs) {
-    TableFileCopy copy(meta, path, jobs);
     bool whole = false;
-    NACRE_RETURN_IF_ERROR(copy.FindWhole(named, &whole));
+    NACRE_RETURN_IF_ERROR(copy->FindWhole(named, &whole));
     if (whole) return jobs->Done(meta.size);
     for (;;) {
-      const Status status = copy.From(*table);
+      const Status status = copy->From(*table);
       if (status.ok()) return jobs->Done(0);
       NACRE_RETURN_IF_ERROR(source_->Find(meta, status, &table));
     }
@@ -232,10 +237,11 @@ Status Checkpoint::Create(DB* db, std::unique_ptr<Checkpoint>* checkpoint) {
   return Status::OK();
 }
 
-Status GetCheckpoints(const std::string& dir, std::vector<CheckpointInfo>* checkpoints) {
+Status GetCheckpoints(const std::string& dir, std::vector<CheckpointInfo>* checkpoints,
+                      const FileEncryption& encryption) {
   checkpoints->clear();
   std::unique_ptr<CheckpointFolder> folder;
-  NACRE_RETURN_IF_ERROR(CheckpointFolder::Look(dir, &folder));
+  NACRE_RETURN_IF_ERROR(CheckpointFolder::Look(dir, encryption, &folder));
   for (const auto& [number, description] : folder->checkpoints()) {
     checkpoints->push_back(description.Info(number));
     checkpoints->back().created_at = FileTime(folder->DescriptionPath(number));
@@ -243,11 +249,16 @@ Status GetCheckpoints(const std::string& dir, std::vector<CheckpointInfo>* check
   return folder->DamageOf();
 }
 
-Status DeleteCheckpoint(const std::string& dir, uint64_t number) {
+Status GetCheckpointKeys(const std::string& dir, std::map<std::string, uint64_t>* files) {
+  return CountCheckpointKeys(dir, files);
+}
+
+Status DeleteCheckpoint(const std::string& dir, uint64_t number, const FileEncryption& encryption) {
   std::vector<std::string> names;
   NACRE_RETURN_IF_ERROR(ListFolder(dir, &names));
   std::unique_ptr<CheckpointFolder> folder;
-  NACRE_RETURN_IF_ERROR(CheckpointFolder::Open(dir, FileLock::Kind::kExclusive, &folder));
+  NACRE_RETURN_IF_ERROR(
+      CheckpointFolder::Open(dir, FileLock::Kind::kExclusive, encryption, &folder));
   for (const auto& [damaged, status] : folder->damaged()) {
     if (damaged != number) return status;
   }
@@ -261,7 +272,8 @@ Status DeleteCheckpoint(const std::string& dir, uint64_t number) {
 Status VerifyCheckpoint(const std::string& dir, uint64_t number, const CheckpointOptions& options) {
   NACRE_RETURN_IF_ERROR(TableJobs::Check(options));
   std::unique_ptr<CheckpointFolder> folder;
-  NACRE_RETURN_IF_ERROR(CheckpointFolder::Open(dir, FileLock::Kind::kShared, &folder));
+  NACRE_RETURN_IF_ERROR(
+      CheckpointFolder::Open(dir, FileLock::Kind::kShared, options.encryption, &folder));
   const CheckpointDescription* description = nullptr;
   NACRE_RETURN_IF_ERROR(folder->Find(number, &number, &description));
   TableJobs jobs(Clock::System(), options, description->tables.size(), description->bytes());
@@ -269,7 +281,7 @@ Status VerifyCheckpoint(const std::string& dir, uint64_t number, const Checkpoin
     const TableMeta& meta = description->tables[i].second;
     std::unique_ptr<TableFileReader> file;
     NACRE_RETURN_IF_ERROR(OpenTableOf(*folder, *description, meta, &file));
-    NACRE_RETURN_IF_ERROR(CheckAll(*file, &jobs, /*count=*/true));
+    NACRE_RETURN_IF_ERROR(CheckAll(file.get(), &jobs, /*count=*/true));
     return jobs.Done(0);
   });
 }

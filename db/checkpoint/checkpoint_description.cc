@@ -12,7 +12,6 @@
 namespace nacre {
 namespace {
 
-constexpr uint64_t kMagic = 0x31545048434b434e;  // "NCKCHPT1"
 constexpr uint32_t kFormatVersion = 1;
 /// The version of descriptions with column families.
 constexpr uint32_t kFormatVersionWithFamilies = 2;
@@ -88,6 +87,7 @@ CheckpointInfo CheckpointDescription::Info(uint64_t number) const {
   info.comparator = comparator;
   info.tables = tables.size();
   info.bytes = bytes();
+  info.key_id = key_id;
   return info;
 }
 
@@ -106,7 +106,7 @@ ManifestState CheckpointDescription::InitialState() const {
 
 std::string EncodeCheckpointDescription(const CheckpointDescription& description) {
   std::string bytes(kFixedBytes, '\0');
-  EncodeFixed64(bytes.data(), kMagic);
+  EncodeFixed64(bytes.data(), kDescriptionMagic);
   const bool has_families = description.next_family > 1;
   EncodeFixed32(bytes.data() + kVersionAt,
                 has_families ? kFormatVersionWithFamilies : kFormatVersion);
@@ -130,7 +130,7 @@ Status DecodeCheckpointDescription(const Slice& bytes, CheckpointDescription* de
   *description = CheckpointDescription();
   if (bytes.size() < kFixedBytes + kCrcBytes) return Malformed("truncated");
   const char* const fixed = bytes.data();
-  if (DecodeFixed64(fixed) != kMagic) return Malformed("wrong magic number");
+  if (DecodeFixed64(fixed) != kDescriptionMagic) return Malformed("wrong magic number");
   if (DecodeFixed64(fixed + kBytesAt) != bytes.size()) return Malformed("truncated");
   if (DecodeFixed32(bytes.end() - kCrcBytes) != Crc32c(fixed, bytes.size() - kCrcBytes)) {
     return Malformed("wrong checksum");

@@ -48,12 +48,17 @@ struct CheckpointDescription {
   uint64_t manifest_version = 0;
   uint64_t next_table_id = 0;
   std::vector<std::pair<uint32_t, TableMeta>> tables;  ///< Tables with their levels.
+  /// The key that its file is sealed with; then the files of its tables are sealed, too. Empty:
+  /// neither is. Not part of what is encoded.
+  std::string key_id;
 
   uint64_t bytes() const;  ///< Bytes of the tables.
   CheckpointInfo Info(uint64_t number) const;
   /// The initial state of a database that is restored from it: without tables.
   ManifestState InitialState() const;
 };
+
+inline constexpr uint64_t kDescriptionMagic = 0x31545048434b434e;  // "NCKCHPT1"
 
 std::string EncodeCheckpointDescription(const CheckpointDescription& description);
 /// Takes all of `bytes`. `Corruption` saying what is wrong, `NotSupported` for a newer format. Safe

@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "db/checkpoint/sealed_description.h"
 #include "util/named_point.h"
 
 namespace nacre {
@@ -15,6 +16,7 @@ namespace {
 
 constexpr std::string_view kDescription = "CHECKPOINT-";
 constexpr std::string_view kTable = ".table";
+constexpr std::string_view kSealedTable = ".sealed";
 constexpr std::string_view kUnfinished = ".tmp";
 constexpr size_t kDatabaseDigits = 16;
 /// Bounds a description: some four million tables.
@@ -28,8 +30,8 @@ bool AllDigits(std::string_view text, bool hex) {
 
 /// Whether `name` is that of a table's file.
 bool IsTable(std::string_view name) {
-  if (!name.ends_with(kTable)) return false;
-  name.remove_suffix(kTable.size());
+  if (!name.ends_with(kTable) && !name.ends_with(kSealedTable)) return false;
+  name.remove_suffix(name.size() - name.rfind('.'));
   return name.size() > kDatabaseDigits && name[kDatabaseDigits] == '-' &&
          AllDigits(name.substr(0, kDatabaseDigits), /*hex=*/true) &&
          AllDigits(name.substr(kDatabaseDigits + 1), /*hex=*/false);
@@ -54,6 +56,7 @@ bool IsUnfinished(std::string_view name) {
 }  // namespace
 
 Status CheckpointFolder::Open(const std::string& path, FileLock::Kind kind,
+                              const FileEncryption& encryption,
                               std::unique_ptr<CheckpointFolder>* folder) {
   if (path.empty()) return Status::InvalidArgument("the directory of checkpoints has no name");
   if (kind == FileLock::Kind::kExclusive) {
@@ -64,31 +67,51 @@ Status CheckpointFolder::Open(const std::string& path, FileLock::Kind kind,
   }
   std::unique_ptr<CheckpointFolder> opened(new CheckpointFolder(path));
   NACRE_RETURN_IF_ERROR(FileLock::Take(path + "/LOCK", kind, &opened->lock_));
-  NACRE_RETURN_IF_ERROR(opened->ReadAll());
+  NACRE_RETURN_IF_ERROR(opened->ReadAll(encryption));
   *folder = std::move(opened);
   return Status::OK();
 }
 
-Status CheckpointFolder::Look(const std::string& path, std::unique_ptr<CheckpointFolder>* folder) {
+Status CheckpointFolder::Look(const std::string& path, const FileEncryption& encryption,
+                              std::unique_ptr<CheckpointFolder>* folder) {
   std::unique_ptr<CheckpointFolder> opened(new CheckpointFolder(path));
-  NACRE_RETURN_IF_ERROR(opened->ReadAll());
+  NACRE_RETURN_IF_ERROR(opened->ReadAll(encryption));
   *folder = std::move(opened);
   return Status::OK();
 }
 
-Status CheckpointFolder::ReadAll() {
+Status CheckpointFolder::ReadDescription(const std::string& path,
+                                         CheckpointDescription* description) const {
+  std::string bytes;
+  NACRE_RETURN_IF_ERROR(ReadSmallFile(path, kDescriptionBytesMax, &bytes));
+  std::string key_id;
+  if (IsSealedDescription(bytes)) {
+    std::string plain;
+    NACRE_RETURN_IF_ERROR(
+        OpenDescription(sealing_, path.substr(path.rfind('/') + 1), bytes, &plain, &key_id)
+            .WithContext(path));
+    bytes = std::move(plain);
+  }
+  NACRE_RETURN_IF_ERROR(DecodeCheckpointDescription(bytes, description).WithContext(path));
+  description->key_id = std::move(key_id);
+  return Status::OK();
+}
+
+Status CheckpointFolder::ReadAll(const FileEncryption& encryption) {
+  sealing_.context = encryption.context;
+  if (!encryption.key_file.empty()) {
+    NACRE_RETURN_IF_ERROR(KeyRing::Read(encryption.key_file, &sealing_.keys));
+  }
   std::vector<std::string> names;
   NACRE_RETURN_IF_ERROR(ListFolder(path_, &names));
   for (const std::string& name : names) {
     const uint64_t number = NumberOf(name);
     if (number == 0) continue;
     const std::string file = path_ + "/" + name;
-    std::string bytes;
     CheckpointDescription description;
-    Status status = ReadSmallFile(file, kDescriptionBytesMax, &bytes);
+    Status status = ReadDescription(file, &description);
     // One may be removed meanwhile if no process holds the lock.
     if (status.IsNotFound()) continue;
-    if (status.ok()) status = DecodeCheckpointDescription(bytes, &description).WithContext(file);
     if (!status.ok()) {
       damaged_.emplace(number, std::move(status));
       continue;
@@ -126,7 +149,8 @@ Status CheckpointFolder::Find(uint64_t number, uint64_t* found,
 
 std::string CheckpointFolder::TablePath(const CheckpointDescription& description,
                                         uint64_t table_id) const {
-  return fmt::format("{}/{:016x}-{:06}{}", path_, description.database_id, table_id, kTable);
+  return fmt::format("{}/{:016x}-{:06}{}", path_, description.database_id, table_id,
+                     description.key_id.empty() ? kTable : kSealedTable);
 }
 
 std::string CheckpointFolder::DescriptionPath(uint64_t number) const {
@@ -140,8 +164,12 @@ bool CheckpointFolder::Names(const std::string& table_path) const {
 Status CheckpointFolder::Add(uint64_t number, CheckpointDescription description) {
   NACRE_RETURN_IF_ERROR(SyncFolder(path_));
   NACRE_POINT("checkpoint.tables-durable");
-  NACRE_RETURN_IF_ERROR(
-      WriteSmallFile(DescriptionPath(number), EncodeCheckpointDescription(description)));
+  const std::string path = DescriptionPath(number);
+  std::string bytes = EncodeCheckpointDescription(description);
+  if (!description.key_id.empty()) {
+    NACRE_RETURN_IF_ERROR(SealDescription(sealing_, path.substr(path_.size() + 1), &bytes));
+  }
+  NACRE_RETURN_IF_ERROR(WriteSmallFile(path, bytes));
   NACRE_POINT("checkpoint.made");
   for (const auto& [level, meta] : description.tables) {
     named_.insert(TablePath(description, meta.id));
@@ -181,9 +209,31 @@ Status CheckpointFolder::Sweep(const CheckpointDescription* wanted) const {
   return Status::OK();
 }
 
+Status CountCheckpointKeys(const std::string& path, std::map<std::string, uint64_t>* files) {
+  files->clear();
+  std::vector<std::string> names;
+  NACRE_RETURN_IF_ERROR(ListFolder(path, &names));
+  for (const std::string& name : names) {
+    const bool is_description = NumberOf(name) != 0;
+    if (!is_description && !IsTable(name)) continue;
+    std::string id;
+    const std::string file = path + "/" + name;
+    Status status;
+    if (is_description) status = ReadDescriptionKey(file, &id);
+    if (name.ends_with(kSealedTable)) status = ReadTableKey(file, &id);
+    // A base may be removed meanwhile.
+    if (status.IsNotFound()) continue;
+    NACRE_RETURN_IF_ERROR(status);
+    ++(*files)[id];
+  }
+  return Status::OK();
+}
+
 Status OpenTableOf(const CheckpointFolder& folder, const CheckpointDescription& description,
                    const TableMeta& meta, std::unique_ptr<TableFileReader>* file) {
-  const Status status = TableFileReader::Open(folder.TablePath(description, meta.id), meta, file);
+  const Sealing* const sealing = description.key_id.empty() ? nullptr : &folder.sealing();
+  const Status status =
+      TableFileReader::Open(folder.TablePath(description, meta.id), meta, sealing, file);
   // Others may answer NotFound for things that never were.
   return status.IsNotFound() ? Status::Corruption(status.message()) : status;
 }

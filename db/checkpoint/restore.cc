@@ -21,7 +21,7 @@ namespace {
 /// Brings one table from its file to the nodes.
 class TableRestore {
  public:
-  TableRestore(const TableMeta& meta, const TableFileReader& file, TableJobs* jobs)
+  TableRestore(const TableMeta& meta, TableFileReader* file, TableJobs* jobs)
       : meta_(meta), file_(file), jobs_(jobs), scratch_(meta.chunk_size, '\0') {}
 
   /// As TableRestorer::FillTable, once for each attempt. What the file has behind the records and
@@ -38,9 +38,9 @@ class TableRestore {
       NACRE_RETURN_IF_ERROR(writer->NextChunk(&buffer));
       const uint64_t from_file = at < kept ? std::min(n, kept - at) : 0;
       if (from_file == meta_.chunk_size) {
-        NACRE_RETURN_IF_ERROR(file_.ReadChunk(chunk++, buffer));
+        NACRE_RETURN_IF_ERROR(file_->ReadChunk(chunk++, buffer));
       } else if (from_file > 0) {
-        NACRE_RETURN_IF_ERROR(file_.ReadChunk(chunk++, scratch_.data()));
+        NACRE_RETURN_IF_ERROR(file_->ReadChunk(chunk++, scratch_.data()));
         std::memcpy(buffer, scratch_.data(), from_file);
       }
       if (from_file < n) {
@@ -49,8 +49,8 @@ class TableRestore {
       NACRE_RETURN_IF_ERROR(writer->Commit(n));
       at += n;
     }
-    for (; chunk < file_.chunks(); ++chunk) {
-      NACRE_RETURN_IF_ERROR(file_.ReadChunk(chunk, scratch_.data()));
+    for (; chunk < file_->chunks(); ++chunk) {
+      NACRE_RETURN_IF_ERROR(file_->ReadChunk(chunk, scratch_.data()));
     }
     return Status::OK();
   }
@@ -65,7 +65,7 @@ class TableRestore {
   }
 
   const TableMeta& meta_;
-  const TableFileReader& file_;
+  TableFileReader* const file_;
   TableJobs* const jobs_;
   std::string scratch_;
   uint64_t copied_ = 0;
@@ -109,7 +109,7 @@ Status RestoreTables(const CheckpointFolder& folder, const CheckpointDescription
     if (ids.contains(meta.id)) return jobs->Done(meta.size);
     std::unique_ptr<TableFileReader> file;
     NACRE_RETURN_IF_ERROR(OpenTableOf(folder, description, meta, &file));
-    TableRestore table(meta, *file, jobs);
+    TableRestore table(meta, file.get(), jobs);
     NACRE_RETURN_IF_ERROR(
         TableRestorer(db->parts())
             .Restore(level, meta, [&table](ExtentWriter* writer, const Slice& ending) {
@@ -128,10 +128,18 @@ Status RestoreDB(const Options& options, const std::string& name, const std::str
                          .progress = restore.progress};
   NACRE_RETURN_IF_ERROR(ChooseRestoreThreads(&copy.threads).WithContext("RestoreOptions"));
   std::unique_ptr<CheckpointFolder> folder;
-  NACRE_RETURN_IF_ERROR(CheckpointFolder::Open(dir, FileLock::Kind::kShared, &folder));
+  NACRE_RETURN_IF_ERROR(
+      CheckpointFolder::Open(dir, FileLock::Kind::kShared, restore.encryption, &folder));
   uint64_t number = 0;
   const CheckpointDescription* description = nullptr;
   NACRE_RETURN_IF_ERROR(folder->Find(restore.checkpoint, &number, &description));
+  const bool must_be_sealed = folder->sealing().keys != nullptr && !restore.encryption.accept_plain;
+  if (must_be_sealed && description->key_id.empty()) {
+    return Status::InvalidArgument(
+        folder->DescriptionPath(number) +
+        ": it is not encrypted, though there is a key file: accept_plain (--accept_plain) takes "
+        "what is from before there was a key");
+  }
   std::vector<ColumnFamilyDescriptor> families;
   NACRE_RETURN_IF_ERROR(ChooseFamilies(*description, options, restore, &families));
   // The files' ends are checked before anything is made.

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
 #include <span>
 #include <string>
@@ -38,11 +39,27 @@ struct CheckpointProgress {
 /// what it has done stays as after a kill. Must not call into the database.
 using CheckpointCallback = std::function<bool(const CheckpointProgress&)>;
 
+/// How files are encrypted: with AES-256-GCM and a key of each file's own, so that they can be
+/// neither read nor changed, exchanged or cut without a key (docs/security.md).
+struct FileEncryption {
+  /// A text file with a line `ID HEX` for each key, 64 hexadecimal digits, and comments behind `#`;
+  /// only its owner may read it. The first key encrypts, and all of them decrypt. Empty: files are
+  /// not encrypted, and those that are cannot be read. Each call reads it anew.
+  std::string key_file{};
+  /// What the files belong to: with another context they cannot be read.
+  std::string context{};
+  /// With a key file, a restore takes no checkpoint and no log that is not encrypted, as these may
+  /// be anyone's; this allows those from before there was a key.
+  bool accept_plain = false;
+};
+
 struct CheckpointOptions {
   int threads = 4;  ///< Tables that are copied at once; 1 to 64.
   /// Read at most so many bytes a second, over all threads; 0: no limit.
   uint64_t bytes_per_second = 0;
   CheckpointCallback progress{};
+  /// An encrypted checkpoint shares the files of tables with encrypted ones only.
+  FileEncryption encryption{};
 };
 
 /// One of a directory.
@@ -56,6 +73,7 @@ struct CheckpointInfo {
   uint64_t bytes = 0;       ///< Bytes of these tables; checkpoints share files.
   uint64_t bytes_new = 0;   ///< Bytes that CreateCheckpoint wrote; 0 elsewhere.
   uint64_t created_at = 0;  ///< Seconds since 1970, by the clock of the file system.
+  std::string key_id;       ///< The key that its description is encrypted with; empty: none.
 };
 
 /// Makes checkpoints of an open database, or of one that is opened for reading while another
@@ -81,7 +99,8 @@ class Checkpoint {
   ///
   /// OK: it is on the disk, whole. `Busy`: another process is at work in the directory. `IOError`
   /// names the file, `Corruption` and `Unavailable` the table that cannot be read; `NoSpace`, when
-  /// the pool has no room for the flush; `Fenced`, and other failures of a flush. After a failure,
+  /// the pool has no room for the flush; `Fenced`, and other failures of a flush. `InvalidArgument`
+  /// names a key file that makes no sense, or a file and the key that it lacks. After a failure,
   /// as after a kill, the same call finds the tables that were finished, checks them, and goes on
   /// with the others.
   virtual Status CreateCheckpoint(const std::string& dir, const CheckpointOptions& options,
@@ -89,16 +108,26 @@ class Checkpoint {
 };
 
 /// The checkpoints in `dir`, by number. `NotFound` if there is no such directory. `Corruption`
-/// naming the file if a description is damaged; the others are listed nevertheless.
-Status GetCheckpoints(const std::string& dir, std::vector<CheckpointInfo>* checkpoints);
+/// naming the file if a description is damaged, `InvalidArgument` naming file and key if it is
+/// encrypted and `encryption` lacks the key; the others are listed nevertheless.
+Status GetCheckpoints(const std::string& dir, std::vector<CheckpointInfo>* checkpoints,
+                      const FileEncryption& encryption = FileEncryption());
+
+/// How many files of checkpoints in `dir` are encrypted with each key, by its ID; with the empty
+/// one are those that are not. No key is needed. `NotFound`, `IOError`; `Corruption` naming a file
+/// that does not tell.
+Status GetCheckpointKeys(const std::string& dir, std::map<std::string, uint64_t>* files);
 
 /// Removes checkpoint `number` from `dir`, and the tables that no other one has. `NotFound`,
 /// `Busy`, `IOError`. `Corruption` if another description is damaged: then nothing is removed, as
 /// the tables that it needs are unknown. The damaged one itself may be removed; its tables go, too.
-Status DeleteCheckpoint(const std::string& dir, uint64_t number);
+/// Needs the keys of all descriptions.
+Status DeleteCheckpoint(const std::string& dir, uint64_t number,
+                        const FileEncryption& encryption = FileEncryption());
 
 /// Reads all of checkpoint `number` (0: the latest) and compares it with its checksums.
 /// `Corruption` names a damaged file, `NotFound` a checkpoint that is not there, `Busy` as above.
+/// Of one that is encrypted it finds what was changed on purpose, too.
 Status VerifyCheckpoint(const std::string& dir, uint64_t number, const CheckpointOptions& options);
 
 struct RestoreOptions {
@@ -115,6 +144,7 @@ struct RestoreOptions {
   /// writes is part of the restore. A restore that goes on after a failure calls it again; what
   /// was flushed by then is there (`DB::GetLatestSequenceNumber`).
   std::function<Status(DB* db)> then{};
+  FileEncryption encryption{};
 };
 
 /// Writes batches that the database of the checkpoint had behind it, with their sequence numbers:
@@ -142,7 +172,8 @@ Status LoadBatches(DB* db, std::span<const Slice> batches, int threads = 0);
 /// `InvalidArgument`: there is a database of that name, or one that is being restored from another
 /// checkpoint; another comparator, or more levels, than the options have; an embedded pool that is
 /// not opened already. `Corruption` names a file that is damaged, missing or not what the
-/// description says, `NotFound` a checkpoint that is not there. `NoSpace`, `Unavailable`, `Busy` as
+/// description says, `NotFound` a checkpoint that is not there, `InvalidArgument` one whose key is
+/// missing, or that is not encrypted and there is a key file. `NoSpace`, `Unavailable`, `Busy` as
 /// DB::Open and flushes.
 Status RestoreDB(const Options& options, const std::string& name, const std::string& dir,
                  const RestoreOptions& restore = RestoreOptions());

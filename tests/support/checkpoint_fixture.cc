@@ -12,11 +12,15 @@ namespace nacre {
 Status CheckpointFixture::MakeCheckpoint(CheckpointInfo* info, const CheckpointOptions& options) {
   std::unique_ptr<Checkpoint> checkpoint;
   NACRE_RETURN_IF_ERROR(Checkpoint::Create(db_.get(), &checkpoint));
-  return checkpoint->CreateCheckpoint(dir(), options, info);
+  CheckpointOptions asked = options;
+  if (!encryption_.key_file.empty()) asked.encryption = encryption_;
+  return checkpoint->CreateCheckpoint(dir(), asked, info);
 }
 
 Status CheckpointFixture::Restore(const std::string& name, const RestoreOptions& restore) {
-  return RestoreDB(options_, name, dir(), restore);
+  RestoreOptions asked = restore;
+  if (!encryption_.key_file.empty()) asked.encryption = encryption_;
+  return RestoreDB(options_, name, dir(), asked);
 }
 
 void CheckpointFixture::TurnTo(const std::string& name) {

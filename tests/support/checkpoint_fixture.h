@@ -25,6 +25,7 @@ class CheckpointFixture : public RedundantDBTest {
   std::vector<std::string> Files(const std::string& ending) const;
 
   TempFolder folder_;
+  FileEncryption encryption_;  ///< For checkpoints and restores, if it has a key file.
 };
 
 /// All of a file. Failures of these fail the test.

@@ -320,7 +320,7 @@ TEST_F(DBCheckpointTest, RefusesWhatDoesNotFit) {
   EXPECT_TRUE(IsFailure(MakeCheckpoint(nullptr, absurd), Code::kInvalidArgument, "threads"));
   {
     std::unique_ptr<CheckpointFolder> busy;
-    ASSERT_TRUE(IsOk(CheckpointFolder::Open(dir(), FileLock::Kind::kExclusive, &busy)));
+    ASSERT_TRUE(IsOk(CheckpointFolder::Open(dir(), FileLock::Kind::kExclusive, {}, &busy)));
     EXPECT_TRUE(IsFailure(MakeCheckpoint(), Code::kBusy, "LOCK"));
     EXPECT_TRUE(IsFailure(Restore("copy"), Code::kBusy, "LOCK"));
   }
