@@ -4,7 +4,9 @@
 
 #include <algorithm>
 #include <charconv>
+#include <filesystem>
 #include <random>
+#include <system_error>
 #include <utility>
 
 namespace nacre {
@@ -22,10 +24,19 @@ uint64_t NewId() {
   return id;
 }
 
+/// Whether a file that cannot be read is so short that its writer may have died in its header, or
+/// is about to write it: what is behind the header is written when that is on the disk.
+bool IsBegun(const std::string& path) {
+  std::error_code failed;
+  const uint64_t size = std::filesystem::file_size(path, failed);
+  return !failed && size <= kLogHeaderBytesMost;
+}
+
 }  // namespace
 
 Status ArchiveFolder::Open(const std::string& path, const std::string& database,
-                           uint64_t database_id, std::unique_ptr<ArchiveFolder>* folder) {
+                           uint64_t database_id, std::shared_ptr<const KeyRing> keys,
+                           std::unique_ptr<ArchiveFolder>* folder) {
   NACRE_RETURN_IF_ERROR(MakeFolder(path + "/log"));
   NACRE_RETURN_IF_ERROR(MakeFolder(path + "/base"));
   std::unique_ptr<ArchiveFolder> opened(new ArchiveFolder(path));
@@ -46,16 +57,19 @@ Status ArchiveFolder::Open(const std::string& path, const std::string& database,
         "{}: it is the archive of another database, {} with id {:016x}; '{}' has id {:016x}", path,
         opened->database_, opened->database_id_, database, database_id));
   }
+  opened->sealing_ = {.keys = std::move(keys), .context = fmt::format("{:016x}", opened->id_)};
   NACRE_RETURN_IF_ERROR(opened->ReadFiles(/*finish=*/true));
   *folder = std::move(opened);
   return Status::OK();
 }
 
-Status ArchiveFolder::Look(const std::string& path, std::unique_ptr<ArchiveFolder>* folder) {
+Status ArchiveFolder::Look(const std::string& path, std::shared_ptr<const KeyRing> keys,
+                           std::unique_ptr<ArchiveFolder>* folder) {
   std::unique_ptr<ArchiveFolder> looked(new ArchiveFolder(path));
   const Status known = looked->ReadIdentity();
   if (known.IsNotFound()) return Status::NotFound(path + ": there is no archive");
   NACRE_RETURN_IF_ERROR(known);
+  looked->sealing_ = {.keys = std::move(keys), .context = fmt::format("{:016x}", looked->id_)};
   NACRE_RETURN_IF_ERROR(looked->ReadFiles(/*finish=*/false));
   *folder = std::move(looked);
   return Status::OK();
@@ -80,6 +94,13 @@ Status ArchiveFolder::ReadIdentity() {
   return Status::OK();
 }
 
+Status ArchiveFolder::ReadFile(const std::string& path, bool finish, LogFileInfo* info) const {
+  if (finish) return FinishLogFile(path, sealing_, info);
+  std::unique_ptr<LogFileReader> reader;
+  NACRE_RETURN_IF_ERROR(LogFileReader::Open(path, sealing_, &reader));
+  return reader->Look(info);
+}
+
 Status ArchiveFolder::ReadFiles(bool finish) {
   std::vector<std::string> names;
   NACRE_RETURN_IF_ERROR(ListFolder(log(), &names));
@@ -88,17 +109,21 @@ Status ArchiveFolder::ReadFiles(bool finish) {
   for (size_t i = 0; i < names.size(); ++i) {
     const std::string path = log() + "/" + names[i];
     LogFileInfo info;
-    std::unique_ptr<LogFileReader> reader;
-    Status status = LogFileReader::Open(path, &reader);
+    const Status status = ReadFile(path, finish, &info);
+    // The archiver has no need of it any more, and has removed it since.
+    if (status.IsNotFound() && !finish) continue;
     // The archiver died before it had written a header, or is about to.
-    if (status.IsCorruption() && i + 1 == names.size()) {
+    if (status.IsCorruption() && i + 1 == names.size() && IsBegun(path)) {
       if (finish) NACRE_RETURN_IF_ERROR(RemoveFile(path));
       continue;
     }
-    if (status.ok()) status = finish ? FinishLogFile(path, &info) : reader->Look(&info);
     NACRE_RETURN_IF_ERROR(status);
     if (info.database_id != database_id_) {
       return Status::Corruption(path + ": it belongs to the archive of another database");
+    }
+    // An archive that is encrypted stays so: another program has put this one there.
+    if (!files_.empty() && info.key_id.empty() && !files_.back().key_id.empty()) {
+      return Status::Corruption(path + ": it is not encrypted, but earlier files are");
     }
     files_.push_back(std::move(info));
   }
@@ -146,10 +171,26 @@ std::vector<ArchivedRange> ArchiveFolder::Ranges() const {
   return ranges;
 }
 
-Status ArchiveFolder::NewFile(uint64_t after, std::unique_ptr<LogFileWriter>* writer) const {
+Status ArchiveFolder::NewFile(uint64_t after, const std::shared_ptr<const KeyRing>& keys,
+                              std::unique_ptr<LogFileWriter>* writer) const {
   const std::string path = fmt::format("{}/{:020}{}", log(), after + 1, kSuffix);
-  NACRE_RETURN_IF_ERROR(LogFileWriter::Create(path, database_id_, after, writer));
+  const Sealing sealing{.keys = keys, .context = sealing_.context};
+  NACRE_RETURN_IF_ERROR(LogFileWriter::Create(path, database_id_, after, sealing, writer));
   return SyncFolder(log());
+}
+
+Status ArchiveFolder::GetBases(const std::string& key_file,
+                               std::vector<CheckpointInfo>* bases) const {
+  NACRE_RETURN_IF_ERROR(GetCheckpoints(base(), bases, BaseEncryption(key_file)));
+  bool encrypted = false;
+  for (const CheckpointInfo& each : *bases) {
+    if (encrypted && each.key_id.empty()) {
+      return Status::Corruption(fmt::format(
+          "{}: checkpoint {} is not encrypted, but earlier ones are", base(), each.number));
+    }
+    encrypted = !each.key_id.empty();
+  }
+  return Status::OK();
 }
 
 void ArchiveFolder::Put(const LogFileInfo& file) {

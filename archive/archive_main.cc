@@ -16,7 +16,6 @@
 #include "metrics/endpoint.h"
 #include "metrics/page.h"
 #include "nacre/archive.h"
-#include "nacre/checkpoint.h"
 #include "nacre/options.h"
 #include "nacre/status.h"
 #include "util/api/program_version.h"
@@ -32,6 +31,9 @@ DEFINE_int32(keep_for_s, 0,
              "what is needed for no time of the last so many seconds is removed; 0: "
              "all is kept");
 DEFINE_uint32(keep_bases, 1, "so many bases are kept, however old they are");
+DEFINE_string(encryption_key_file, "",
+              "file with keys, a line 'ID HEX' each, of which the first one encrypts all that is "
+              "archived from now on; empty: it is not encrypted");
 DEFINE_string(metrics, "",
               "HOST:PORT to answer GET /metrics at, for Prometheus; empty: what NACRE_METRICS in "
               "the environment says");
@@ -93,10 +95,7 @@ class ArchiveMetrics final : public metrics::Source {
       const metrics::Labels labels = {{"database", archive.database}};
       const ArchiverStatus status = archive.archiver->GetStatus();
       for (const Figure& figure : kFigures) page->Add(figure.metric, labels, figure.value(status));
-      // Another base may be damaged.
-      std::vector<CheckpointInfo> bases;
-      GetCheckpoints(archive.dir + "/base", &bases).IgnoreError();
-      if (!bases.empty()) page->Add(kBaseTime, labels, bases.back().created_at);
+      if (status.base_created_at != 0) page->Add(kBaseTime, labels, status.base_created_at);
     }
   }
 
@@ -143,6 +142,7 @@ Status Run(const std::vector<std::string>& databases) {
   archive.base.bytes_per_second = FLAGS_base_bytes_per_second;
   archive.keep_for = seconds(FLAGS_keep_for_s);
   archive.keep_bases = FLAGS_keep_bases;
+  archive.encryption_key_file = FLAGS_encryption_key_file;
   // Blocked before any thread begins, so that they come to sigtimedwait.
   sigset_t ends;
   sigemptyset(&ends);

@@ -11,6 +11,7 @@
 #include "nacre/db.h"
 #include "nacre/transaction_log.h"
 #include "util/clock.h"
+#include "util/crypto/key_ring.h"
 #include "util/exceptions.h"
 #include "util/log.h"
 #include "util/mutex.h"
@@ -110,7 +111,9 @@ class ArchiverImpl final : public Archiver {
     if (!db->GetIntProperty("nacre.database-id", &id)) {
       return Status::NotSupported("the database has no id");
     }
-    NACRE_RETURN_IF_ERROR(ArchiveFolder::Open(dir, database_, id, &folder_));
+    std::shared_ptr<const KeyRing> keys;
+    NACRE_RETURN_IF_ERROR(ReadKeys(&keys));
+    NACRE_RETURN_IF_ERROR(ArchiveFolder::Open(dir, database_, id, std::move(keys), &folder_));
     if (!folder_->files().empty()) last_ = folder_->files().back().last;
     NACRE_RETURN_IF_ERROR(db->GetUpdatesSince(last_.has_value() ? *last_ + 1 : 0, &updates_));
     NACRE_RETURN_IF_ERROR(FindBases());
@@ -153,6 +156,13 @@ class ArchiverImpl final : public Archiver {
   }
 
  private:
+  /// Null if the archive is not to be encrypted. What the file has now counts: a key that an
+  /// operator took out must not seal anything more.
+  Status ReadKeys(std::shared_ptr<const KeyRing>* keys) const {
+    if (archive_.encryption_key_file.empty()) return Status::OK();
+    return KeyRing::Read(archive_.encryption_key_file, keys);
+  }
+
   // ---- The log ----
 
   /// The sequence of the first batch that can be had, or that of the next one there will be.
@@ -248,8 +258,10 @@ class ArchiverImpl final : public Archiver {
       file_.reset();
     }
     if (file_ == nullptr) {
+      std::shared_ptr<const KeyRing> keys;
+      NACRE_RETURN_IF_ERROR(ReadKeys(&keys));
       MutexLock lock(&folder_mutex_);
-      NACRE_RETURN_IF_ERROR(folder_->NewFile(*last_, &file_));
+      NACRE_RETURN_IF_ERROR(folder_->NewFile(*last_, keys, &file_));
     }
     NACRE_RETURN_IF_ERROR(LookForFamilies(*batch.write_batch));
     const uint64_t before = file_->bytes();
@@ -318,10 +330,13 @@ class ArchiverImpl final : public Archiver {
 
   Status FindBases() {
     std::vector<CheckpointInfo> bases;
-    NACRE_RETURN_IF_ERROR(GetCheckpoints(folder_->base(), &bases));
+    NACRE_RETURN_IF_ERROR(folder_->GetBases(archive_.encryption_key_file, &bases));
     if (bases.empty()) return Status::OK();
     MutexLock lock(&mutex_);
     base_sequence_ = bases.back().sequence;
+    state_.base_created_at = bases.back().created_at;
+    // What is archived from here on does not depend on what is not encrypted.
+    base_wanted_ = !archive_.encryption_key_file.empty() && bases.back().key_id.empty();
     return Status::OK();
   }
 
@@ -373,6 +388,7 @@ class ArchiverImpl final : public Archiver {
     std::unique_ptr<Checkpoint> checkpoint;
     NACRE_RETURN_IF_ERROR(Checkpoint::Create(db.get(), &checkpoint));
     CheckpointOptions options = archive_.base;
+    options.encryption = folder_->BaseEncryption(archive_.encryption_key_file);
     options.progress = [this](const CheckpointProgress& progress) {
       if (archive_.base.progress != nullptr && !archive_.base.progress(progress)) return false;
       MutexLock lock(&mutex_);
@@ -388,6 +404,7 @@ class ArchiverImpl final : public Archiver {
     MutexLock lock(&mutex_);
     for (const uint32_t id : families) families_found_.erase(id);
     ++state_.bases;
+    state_.base_created_at = info.created_at;
     base_sequence_ = info.sequence;
     families_ = std::move(families);
     return Status::OK();
@@ -396,14 +413,16 @@ class ArchiverImpl final : public Archiver {
   Status RemoveOld() {
     if (archive_.keep_for.count() == 0) return Status::OK();
     std::vector<CheckpointInfo> bases;
-    NACRE_RETURN_IF_ERROR(GetCheckpoints(folder_->base(), &bases));
+    NACRE_RETURN_IF_ERROR(folder_->GetBases(archive_.encryption_key_file, &bases));
     const uint64_t now = MicrosNow() / 1'000'000;
     const auto keep_for = static_cast<uint64_t>(archive_.keep_for.count());
     size_t removed = 0;
     // One that is older than the time asked for is needed to restore to that time.
     while (removed + std::max<size_t>(archive_.keep_bases, 1) < bases.size() &&
            bases[removed + 1].created_at + keep_for < now) {
-      NACRE_RETURN_IF_ERROR(DeleteCheckpoint(folder_->base(), bases[removed].number));
+      NACRE_RETURN_IF_ERROR(
+          DeleteCheckpoint(folder_->base(), bases[removed].number,
+                           folder_->BaseEncryption(archive_.encryption_key_file)));
       ++removed;
     }
     MutexLock lock(&folder_mutex_);

@@ -13,8 +13,8 @@ constexpr size_t kPiecesAhead = 2;
 
 }  // namespace
 
-LogReadAhead::LogReadAhead(std::vector<LogFileInfo> files, size_t threads)
-    : files_(std::move(files)), slots_(threads + kPiecesAhead) {
+LogReadAhead::LogReadAhead(std::vector<LogFileInfo> files, Sealing sealing, size_t threads)
+    : files_(std::move(files)), sealing_(std::move(sealing)), slots_(threads + kPiecesAhead) {
   for (size_t i = 0; i < threads; ++i) threads_.emplace_back("nacre-ahead", [this] { Run(); });
 }
 
@@ -43,7 +43,7 @@ Status LogReadAhead::Next(const std::vector<ArchivedBatch>** batches) {
 
 void LogReadAhead::Run() {
   for (Slot* slot = Read(); slot != nullptr; slot = Read()) {
-    Finish(slot, CatchAll([slot] { return CheckPiece(slot->piece, &slot->batches); }),
+    Finish(slot, CatchAll([slot] { return CheckPiece(&slot->piece, &slot->batches); }),
            /*end=*/false);
   }
 }
@@ -72,7 +72,7 @@ Status LogReadAhead::ReadPiece(LogPiece* piece, bool* end) {
     if (reader_ == nullptr) {
       *end = next_file_ == files_.size();
       if (*end) return Status::OK();
-      NACRE_RETURN_IF_ERROR(LogFileReader::OpenListed(files_[next_file_++], &reader_));
+      NACRE_RETURN_IF_ERROR(LogFileReader::OpenListed(files_[next_file_++], sealing_, &reader_));
     }
     NACRE_RETURN_IF_ERROR(reader_->NextPiece(kPieceBytes, piece));
     if (piece->size > 0) return Status::OK();

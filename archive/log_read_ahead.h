@@ -21,7 +21,7 @@ class LogReadAhead {
  public:
   /// `files` are in the order of their sequences. Each is read up to where it ended when it was
   /// listed, and has to be whole there. `threads` >= 1.
-  LogReadAhead(std::vector<LogFileInfo> files, size_t threads);
+  LogReadAhead(std::vector<LogFileInfo> files, Sealing sealing, size_t threads);
   /// Waits for the threads, which end soon.
   ~LogReadAhead();
   LogReadAhead(const LogReadAhead&) = delete;
@@ -51,6 +51,7 @@ class LogReadAhead {
   void Finish(Slot* slot, Status status, bool end) EXCLUDES(mutex_);
 
   const std::vector<LogFileInfo> files_;
+  const Sealing sealing_;
   Mutex reading_ ACQUIRED_BEFORE(mutex_);  ///< One thread at a time reads, in the order of pieces.
   size_t next_file_ GUARDED_BY(reading_) = 0;
   std::unique_ptr<LogFileReader> reader_ GUARDED_BY(reading_);

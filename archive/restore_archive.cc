@@ -9,6 +9,7 @@
 #include "nacre/checkpoint.h"
 #include "nacre/db.h"
 #include "nacre/slice.h"
+#include "util/crypto/key_ring.h"
 #include "util/log.h"
 #include "util/threads/thread.h"
 
@@ -38,7 +39,7 @@ std::string Covered(const std::vector<CheckpointInfo>& bases,
 Status MakePlan(const std::string& dir, const ArchiveFolder& folder,
                 const ArchiveRestoreOptions& asked, Plan* plan) {
   std::vector<CheckpointInfo> bases;
-  NACRE_RETURN_IF_ERROR(GetCheckpoints(folder.base(), &bases));
+  NACRE_RETURN_IF_ERROR(folder.GetBases(asked.restore.encryption.key_file, &bases));
   const std::vector<ArchivedRange> ranges = folder.Ranges();
   const bool to_end = asked.to_sequence == UINT64_MAX && asked.to_micros == UINT64_MAX;
   for (auto base = bases.rbegin(); base != bases.rend(); ++base) {
@@ -63,6 +64,19 @@ Status MakePlan(const std::string& dir, const ArchiveFolder& folder,
     plan->files.clear();
   }
   return Status::NotFound(dir + ": nothing leads to what is asked for: " + Covered(bases, ranges));
+}
+
+/// Fails if the archive should be encrypted, and a file of its log is not.
+Status CheckEncrypted(const std::vector<LogFileInfo>& files, const FileEncryption& encryption) {
+  if (encryption.key_file.empty() || encryption.accept_plain) return Status::OK();
+  for (const LogFileInfo& file : files) {
+    if (!file.key_id.empty()) continue;
+    return Status::InvalidArgument(
+        file.path +
+        ": it is not encrypted, though there is a key file: accept_plain (--accept_plain) takes "
+        "what is from before there was a key");
+  }
+  return Status::OK();
 }
 
 /// Which of the archived batches a restore takes, as they come.
@@ -104,7 +118,8 @@ size_t ReadingThreads(int threads) {
 }
 
 /// Loads the batches of the log behind what `db` has.
-Status Replay(const Plan& plan, const ArchiveRestoreOptions& asked, DB* db, uint64_t* last) {
+Status Replay(const Plan& plan, const ArchiveRestoreOptions& asked, const Sealing& sealing, DB* db,
+              uint64_t* last) {
   *last = db->GetLatestSequenceNumber();
   if (*last > asked.to_sequence) {
     return Status::InvalidArgument(fmt::format(
@@ -115,7 +130,7 @@ Status Replay(const Plan& plan, const ArchiveRestoreOptions& asked, DB* db, uint
   for (const LogFileInfo& file : plan.files) {
     if (file.last > *last) files.push_back(file);
   }
-  LogReadAhead log(std::move(files), ReadingThreads(asked.restore.threads));
+  LogReadAhead log(std::move(files), sealing, ReadingThreads(asked.restore.threads));
   BatchChoice choice(asked, *last);
   std::vector<Slice> chosen;
   while (!choice.ended()) {
@@ -136,29 +151,59 @@ Status Replay(const Plan& plan, const ArchiveRestoreOptions& asked, DB* db, uint
   return Status::OK();
 }
 
+Status LookAt(const std::string& dir, const std::string& key_file,
+              std::unique_ptr<ArchiveFolder>* folder) {
+  std::shared_ptr<const KeyRing> keys;
+  if (!key_file.empty()) NACRE_RETURN_IF_ERROR(KeyRing::Read(key_file, &keys));
+  return ArchiveFolder::Look(dir, std::move(keys), folder);
+}
+
 }  // namespace
 
-Status GetArchive(const std::string& dir, ArchiveInfo* info) {
+Status GetArchive(const std::string& dir, ArchiveInfo* info,
+                  const std::string& encryption_key_file) {
   *info = ArchiveInfo();
   std::unique_ptr<ArchiveFolder> folder;
-  NACRE_RETURN_IF_ERROR(ArchiveFolder::Look(dir, &folder));
+  NACRE_RETURN_IF_ERROR(LookAt(dir, encryption_key_file, &folder));
   info->database = folder->database();
   info->log = folder->Ranges();
-  return GetCheckpoints(folder->base(), &info->bases);
+  NACRE_RETURN_IF_ERROR(GetCheckpointKeys(folder->base(), &info->files_by_key));
+  for (const LogFileInfo& file : folder->files()) ++info->files_by_key[file.key_id];
+  return folder->GetBases(encryption_key_file, &info->bases);
+}
+
+Status VerifyArchive(const std::string& dir, const CheckpointOptions& options) {
+  std::unique_ptr<ArchiveFolder> folder;
+  NACRE_RETURN_IF_ERROR(LookAt(dir, options.encryption.key_file, &folder));
+  CheckpointOptions reading = options;
+  reading.encryption.context = folder->sealing().context;
+  std::vector<CheckpointInfo> bases;
+  NACRE_RETURN_IF_ERROR(folder->GetBases(options.encryption.key_file, &bases));
+  for (const CheckpointInfo& base : bases) {
+    NACRE_RETURN_IF_ERROR(VerifyCheckpoint(folder->base(), base.number, reading));
+  }
+  LogReadAhead log(folder->files(), folder->sealing(), ReadingThreads(options.threads));
+  for (const std::vector<ArchivedBatch>* batches = nullptr;;) {
+    NACRE_RETURN_IF_ERROR(log.Next(&batches));
+    if (batches == nullptr) return Status::OK();
+  }
 }
 
 Status RestoreArchive(const Options& options, const std::string& name, const std::string& dir,
                       const ArchiveRestoreOptions& archive, uint64_t* sequence) {
   std::unique_ptr<ArchiveFolder> folder;
-  NACRE_RETURN_IF_ERROR(ArchiveFolder::Look(dir, &folder));
+  NACRE_RETURN_IF_ERROR(LookAt(dir, archive.restore.encryption.key_file, &folder));
+  ArchiveRestoreOptions asked = archive;
+  asked.restore.encryption.context = folder->sealing().context;
   Plan plan;
-  NACRE_RETURN_IF_ERROR(MakePlan(dir, *folder, archive, &plan));
-  RestoreOptions restore = archive.restore;
+  NACRE_RETURN_IF_ERROR(MakePlan(dir, *folder, asked, &plan));
+  NACRE_RETURN_IF_ERROR(CheckEncrypted(plan.files, asked.restore.encryption));
+  RestoreOptions restore = asked.restore;
   restore.checkpoint = plan.base.number;
   uint64_t last = 0;
   restore.then = [&](DB* db) -> Status {
-    if (archive.restore.then != nullptr) NACRE_RETURN_IF_ERROR(archive.restore.then(db));
-    return Replay(plan, archive, db, &last);
+    if (asked.restore.then != nullptr) NACRE_RETURN_IF_ERROR(asked.restore.then(db));
+    return Replay(plan, asked, folder->sealing(), db, &last);
   };
   NACRE_RETURN_IF_ERROR(RestoreDB(options, name, folder->base(), restore));
   Log(options.info_log, LogLevel::kInfo,

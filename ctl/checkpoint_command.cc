@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cstdio>
 #include <ctime>
+#include <map>
 #include <memory>
 #include <utility>
 #include <vector>
@@ -43,7 +44,8 @@ CheckpointCallback TellProgress(const CheckpointRequest& request, const std::str
 CheckpointOptions OptionsOf(const CheckpointRequest& request, const std::string& title) {
   return {.threads = request.threads == 0 ? CheckpointOptions().threads : request.threads,
           .bytes_per_second = request.bytes_per_second,
-          .progress = TellProgress(request, title)};
+          .progress = TellProgress(request, title),
+          .encryption = request.encryption};
 }
 
 /// What a database that is opened only for this needs.
@@ -91,6 +93,27 @@ void PrintInfo(const CheckpointInfo& info, const std::string& more) {
       "checkpoint {} of {:%Y-%m-%d %H:%M:%S} UTC: database {} at sequence {}, {} tables, {}{}\n",
       info.number, fmt::gmtime(time), info.database, info.sequence, info.tables,
       FormatBytes(info.bytes), more);
+}
+
+/// An empty ID is that of files that are not encrypted.
+std::string KeysJson(const std::map<std::string, uint64_t>& files) {
+  std::string json;
+  for (const auto& [id, count] : files) {
+    json += fmt::format("{}{}: {}", json.empty() ? "" : ", ", JsonString(id), count);
+  }
+  return json;
+}
+
+/// Nothing, if nothing is encrypted.
+void PrintKeys(const std::map<std::string, uint64_t>& files) {
+  for (const auto& [id, count] : files) {
+    const char* const many = count == 1 ? "" : "s";
+    if (!id.empty()) {
+      fmt::print("encrypted with key {}: {} file{}\n", id, count, many);
+    } else if (files.size() > 1) {
+      fmt::print("not encrypted: {} file{}\n", count, many);
+    }
+  }
 }
 
 constexpr uint64_t kMicros = 1'000'000;
@@ -181,11 +204,12 @@ Status Restore(pool::PoolClient* client, const CheckpointRequest& request) {
   restore.threads = request.threads;
   restore.bytes_per_second = request.bytes_per_second;
   restore.progress = TellProgress(request, "restore " + request.database);
+  restore.encryption = request.encryption;
   // As many levels as it had: what opens it has its own options.
   constexpr int kLevelsMax = 16;
   options.num_levels = kLevelsMax;
   ArchiveInfo info;
-  const Status found = GetArchive(request.dir, &info);
+  const Status found = GetArchive(request.dir, &info, request.encryption.key_file);
   uint64_t sequence = 0;
   if (found.IsNotFound()) {
     if (request.to_sequence != UINT64_MAX || !request.to_time.empty()) {
@@ -209,9 +233,12 @@ Status Restore(pool::PoolClient* client, const CheckpointRequest& request) {
   return Status::OK();
 }
 
-Status ShowArchive(const CheckpointRequest& request) {
+Status ShowArchive(const CheckpointRequest& request, bool verify) {
+  if (verify) {
+    NACRE_RETURN_IF_ERROR(VerifyArchive(request.dir, OptionsOf(request, "archive")));
+  }
   ArchiveInfo info;
-  NACRE_RETURN_IF_ERROR(GetArchive(request.dir, &info));
+  NACRE_RETURN_IF_ERROR(GetArchive(request.dir, &info, request.encryption.key_file));
   std::string bases;
   std::string ranges;
   for (const CheckpointInfo& base : info.bases) {
@@ -234,15 +261,17 @@ Status ShowArchive(const CheckpointRequest& request) {
     }
   }
   if (request.json) {
-    fmt::print("{{\"database\": {}, \"bases\": [{}], \"log\": [{}]}}\n", JsonString(info.database),
-               bases, ranges);
+    fmt::print("{{\"database\": {}, \"bases\": [{}], \"log\": [{}], \"files_by_key\": {{{}}}}}\n",
+               JsonString(info.database), bases, ranges, KeysJson(info.files_by_key));
+  } else {
+    PrintKeys(info.files_by_key);
   }
   return Status::OK();
 }
 
 Status ShowCheckpoints(const CheckpointRequest& request, bool verify, bool* fine) {
   std::vector<CheckpointInfo> infos;
-  const Status listed = GetCheckpoints(request.dir, &infos);
+  const Status listed = GetCheckpoints(request.dir, &infos, request.encryption);
   if (!listed.ok() && !listed.IsCorruption() && !listed.IsNotSupported()) return listed;
   *fine = listed.ok();
   std::string json;

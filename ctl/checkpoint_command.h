@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <string>
 
+#include "nacre/checkpoint.h"
 #include "nacre/status.h"
 #include "pool/pool_client.h"
 
@@ -24,6 +25,7 @@ struct CheckpointRequest {
   int threads = 0;      ///< 0: what CheckpointOptions and RestoreOptions have.
   uint64_t bytes_per_second = 0;
   bool json = false;
+  FileEncryption encryption{};
 };
 
 /// Opens a database that is closed, or whose owner is gone, makes a checkpoint, and closes it.
@@ -35,7 +37,7 @@ Status Restore(pool::PoolClient* client, const CheckpointRequest& request);
 /// Lists what is in the folder; with `verify`, reads and checks it all. `*fine`: nothing is
 /// damaged.
 Status ShowCheckpoints(const CheckpointRequest& request, bool verify, bool* fine);
-/// Lists what an archive can be restored to.
-Status ShowArchive(const CheckpointRequest& request);
+/// Lists what an archive can be restored to; with `verify`, reads and checks it all first.
+Status ShowArchive(const CheckpointRequest& request, bool verify);
 
 }  // namespace nacre::ctl

@@ -78,7 +78,8 @@ DEFINE_uint64(to_sequence, UINT64_MAX, "restore of an archive: all batches up to
 DEFINE_string(to_time, "",
               "restore of an archive: all that had been archived by then, such as "
               "'2026-11-28 10:30:00' (UTC)");
-DEFINE_bool(verify, false, "checkpoints: read all of them, and compare with their checksums");
+DEFINE_bool(verify, false,
+            "checkpoints, archives: read all of them, and compare with their checksums");
 DEFINE_uint64(remove, 0, "checkpoints: remove the one with this number first");
 DEFINE_int32(threads, 0,
              "checkpoint, checkpoints: tables that are copied at once (4); restore: the same, and "
@@ -86,6 +87,12 @@ DEFINE_int32(threads, 0,
              "at most 8)");
 DEFINE_string(rate, "0",
               "checkpoint, checkpoints, restore: bytes a second at most, such as 200MiB");
+DEFINE_string(
+    encryption_key_file, "",
+    "checkpoint, checkpoints, restore, archives: file with keys, a line 'ID HEX' each: the "
+    "first one encrypts, all decrypt");
+DEFINE_bool(accept_plain, false,
+            "restore with --encryption_key_file: also what is not encrypted, from before it was");
 DEFINE_bool(wait, true,
             "drain: wait until the node, or the member, holds nothing; maintenance: until the node "
             "can be stopped; both go on without, too");
@@ -153,9 +160,11 @@ constexpr std::string_view kUsage =
     "                     makes a database of the latest one, or of number N, or of an archive "
     "as\n"
     "                     it was then; started anew after a failure, it goes on\n"
-    "  archives DIR       lists what an archive that nacre-archive makes can be restored to. "
+    "  archives DIR [--verify]\n"
+    "                     lists what an archive that nacre-archive makes can be restored to. "
     "Needs\n"
-    "                     no --pool\n"
+    "                     no --pool, but --encryption_key_file if it is encrypted, as restore "
+    "does\n"
     "  add ADDRESS        tells the databases of a further node, such as tcp:10.0.0.9:7000\n"
     "Commands of a file with secrets, which need no --pool:\n"
     "  secrets list FILE  the names, ids and rights of its secrets, and its quotas\n"
@@ -478,15 +487,18 @@ Status RunCheckpoints(const std::vector<std::string>& words, bool* fine) {
   request.to_time = FLAGS_to_time;
   request.threads = FLAGS_threads;
   request.json = FLAGS_json;
+  request.encryption = {.key_file = FLAGS_encryption_key_file, .accept_plain = FLAGS_accept_plain};
   NACRE_RETURN_IF_ERROR(ParseSize(FLAGS_rate, &request.bytes_per_second).WithContext("--rate"));
   if (words[0] == "checkpoints") {
     request.dir = words[1];
-    if (FLAGS_remove != 0) NACRE_RETURN_IF_ERROR(DeleteCheckpoint(request.dir, FLAGS_remove));
+    if (FLAGS_remove != 0) {
+      NACRE_RETURN_IF_ERROR(DeleteCheckpoint(request.dir, FLAGS_remove, request.encryption));
+    }
     return ShowCheckpoints(request, FLAGS_verify, fine);
   }
   if (words[0] == "archives") {
     request.dir = words[1];
-    return ShowArchive(request);
+    return ShowArchive(request, FLAGS_verify);
   }
   const bool restore = words[0] == "restore";
   request.database = words[restore ? 2 : 1];

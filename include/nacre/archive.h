@@ -3,6 +3,7 @@
 #include <atomic>
 #include <chrono>
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
@@ -37,6 +38,11 @@ struct ArchiveOptions {
   /// least; with them goes the log that no base needs any more. 0: they stay.
   std::chrono::seconds keep_for{0};
   uint32_t keep_bases = 1;
+  /// Log and bases are encrypted with the first key of this file (`FileEncryption::key_file`),
+  /// which is read anew for each of their files: a key that is put first is taken from the next
+  /// file on. In an archive that was not encrypted, what is there stays as it is, and a base is
+  /// made at once. Empty: not encrypted, which an encrypted archive refuses.
+  std::string encryption_key_file{};
 };
 
 /// What an archiver has done.
@@ -48,7 +54,8 @@ struct ArchiverStatus {
   uint64_t gaps = 0;
   /// How long ago it was last known that the archive has everything.
   std::chrono::milliseconds lag{0};
-  Status status{};  ///< Why it does not go on at the moment; OK if it does.
+  uint64_t base_created_at = 0;  ///< When the latest base was made, in seconds since 1970; 0: none.
+  Status status{};               ///< Why it does not go on at the moment; OK if it does.
 };
 
 /// Archives one database, by threads of its own. One process at a time does so for a directory.
@@ -59,7 +66,8 @@ class Archiver {
   /// Goes on with the archive in `dir`, which is made if it is missing. `options` are as for
   /// `DB::OpenAsSecondary`; all column families have those of the default one. Fails as that does;
   /// `Busy` if another process archives into `dir`, `InvalidArgument` if the archive is another
-  /// database's, `NotSupported` if there is no log, `IOError` and `Corruption` naming a file.
+  /// database's, or naming the key file, or a file of the archive and the key that it lacks,
+  /// `NotSupported` if there is no log, `IOError` and `Corruption` naming a file.
   static Status Open(const Options& options, const std::string& database, const std::string& dir,
                      const ArchiveOptions& archive, std::unique_ptr<Archiver>* archiver);
   /// Ends archiving.
@@ -84,10 +92,22 @@ struct ArchiveInfo {
   std::string database;
   std::vector<CheckpointInfo> bases;  ///< By number.
   std::vector<ArchivedRange> log;     ///< By sequence. What lies between two is a gap.
+  /// How many of its files are encrypted with each key, by its ID; with the empty one are those
+  /// that are not. A key that is not here, and not the first of the archiver's key file, is not
+  /// needed.
+  std::map<std::string, uint64_t> files_by_key;
 };
 
-/// What there is in `dir`. `NotFound` if there is no archive.
-Status GetArchive(const std::string& dir, ArchiveInfo* info);
+/// What there is in `dir`. `NotFound` if there is no archive, `InvalidArgument` naming a file and
+/// its key if `encryption_key_file` (see FileEncryption::key_file) lacks that.
+Status GetArchive(const std::string& dir, ArchiveInfo* info,
+                  const std::string& encryption_key_file = "");
+
+/// Reads all bases and all of the log in `dir`, and compares them with their checksums; what is
+/// encrypted cannot have been changed, either, if this is OK. `options` are as for
+/// VerifyCheckpoint; the context of the encryption is chosen here. `Corruption` naming a file that
+/// is damaged, `Busy` while a base is made, and failures as GetArchive.
+Status VerifyArchive(const std::string& dir, const CheckpointOptions& options);
 
 struct ArchiveRestoreOptions {
   /// All batches up to this one, and none that goes beyond it. It must be within what a base and
@@ -95,8 +115,8 @@ struct ArchiveRestoreOptions {
   uint64_t to_sequence = UINT64_MAX;
   /// Batches that had been archived by then (microseconds since 1970, the archiver's clock).
   uint64_t to_micros = UINT64_MAX;
-  /// Its base is chosen here. `RestoreOptions::threads` write the log, too, and half as many read
-  /// ahead of them.
+  /// Its base is chosen here, and so is the context of its encryption. `RestoreOptions::threads`
+  /// write the log, too, and half as many read ahead of them.
   RestoreOptions restore{};
 };
 

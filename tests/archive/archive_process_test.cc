@@ -1,8 +1,8 @@
 // Goal: whenever nacre-archive, all memory nodes and the owner die, what is restored is a state
 // that the database had, with everything that was archived before. Method: the programs as
 // processes, killed at random moments while an owner of this process writes; nacre-ctl lists and
-// restores. The archiver's disk loses what was not synced (lossy_disk.cc). NACRE_ARCHIVE_ROUNDS
-// says how often (4).
+// restores. The archiver's disk loses what was not synced (lossy_disk.cc), and the archive may be
+// encrypted, with a new key each time. NACRE_ARCHIVE_ROUNDS says how often (4).
 
 #include <gtest/gtest.h>
 #include <signal.h>
@@ -19,6 +19,7 @@
 
 #include "nacre/archive.h"
 #include "nacre/db.h"
+#include "tests/support/key_file.h"
 #include "tests/support/process/memnode_process.h"
 #include "tests/support/seed.h"
 #include "tests/support/status_assert.h"
@@ -107,33 +108,47 @@ void CheckIsAState(DB* db, uint64_t* last) {
 class ArchiveProcessTest : public testing::Test {
  protected:
   std::unique_ptr<ChildProcess> StartArchive(const MemnodeProcesses& nodes, uint64_t seed = 0) {
+    std::vector<std::string> arguments = {"--pool=" + nodes.pool_uri(), "--to=" + folder_.path()};
+    if (!key_file_.empty()) arguments.push_back("--encryption_key_file=" + key_file_);
+    arguments.push_back("orders");
     std::vector<std::string> environment = {"NACRE_LOSSY_DISK=" + folder_.path(),
                                             "NACRE_LOSSY_SEED=" + std::to_string(seed)};
     // Sanitizers want to be the first library that is loaded.
     const std::string disk = NACRE_TEST_BIN_DIR "/lossy_disk.so";
     if (std::filesystem::exists(disk)) environment.push_back("LD_PRELOAD=" + disk);
-    return std::make_unique<ChildProcess>(
-        "nacre-archive",
-        std::vector<std::string>{"--pool=" + nodes.pool_uri(), "--to=" + folder_.path(), "orders"},
-        environment);
+    return std::make_unique<ChildProcess>("nacre-archive", arguments, environment);
   }
-  ProcessResult Ctl(const std::vector<std::string>& arguments) const {
+  ProcessResult Ctl(std::vector<std::string> arguments) const {
+    if (!key_file_.empty()) arguments.push_back("--encryption_key_file=" + key_file_);
     return RunBinary("nacre-ctl", arguments, kPatienceSeconds);
+  }
+  /// From now on the first of these keys encrypts.
+  void UseKeys(const std::vector<std::string>& ids) {
+    key_file_ = keys_folder_.File("keys");
+    WriteKeyFile(key_file_, ids);
   }
   std::string dir() const { return folder_.File("orders"); }
   bool HasBase() const {
     ArchiveInfo info;
-    return GetArchive(dir(), &info).ok() && !info.bases.empty();
+    return GetArchive(dir(), &info, key_file_).ok() && !info.bases.empty();
   }
   uint64_t LastArchived() const {
     ArchiveInfo info;
-    return GetArchive(dir(), &info).ok() && !info.log.empty() ? info.log.back().last : 0;
+    return GetArchive(dir(), &info, key_file_).ok() && !info.log.empty() ? info.log.back().last : 0;
   }
 
   const TempFolder folder_;
+  const TempFolder keys_folder_;  ///< Its disk loses nothing.
+  std::string key_file_;          ///< Empty: the archive is not encrypted.
 };
 
-TEST_F(ArchiveProcessTest, WhateverIsKilledWhenever) {
+/// The parameter: whether the archive is encrypted, with keys that are replaced.
+class ArchiveKillTest : public ArchiveProcessTest, public testing::WithParamInterface<bool> {};
+
+INSTANTIATE_TEST_SUITE_P(Ways, ArchiveKillTest, testing::Bool(),
+                         [](const auto& test) { return test.param ? "Encrypted" : "Plain"; });
+
+TEST_P(ArchiveKillTest, WhateverIsKilledWhenever) {
   const char* const text = std::getenv("NACRE_ARCHIVE_ROUNDS");
   const uint64_t rounds = text == nullptr ? 4 : std::stoull(text);
   Random random(TestSeed(1));
@@ -143,6 +158,8 @@ TEST_F(ArchiveProcessTest, WhateverIsKilledWhenever) {
         3, MemnodeProcessOptions{.size = "96MiB", .slab_size = "1MiB"});
     auto owner = std::make_unique<Owner>(nodes->pool_uri());
     ASSERT_TRUE(Eventually([&] { return owner->written() > 0; }));
+    std::vector<std::string> keys = {"key-0"};
+    if (GetParam()) UseKeys(keys);
     auto archive = StartArchive(*nodes, random.Next());
     ASSERT_TRUE(Eventually([&] { return HasBase() && owner->HasArchive(); }));
     // The archiver dies and comes back a few times, at first.
@@ -150,6 +167,8 @@ TEST_F(ArchiveProcessTest, WhateverIsKilledWhenever) {
       std::this_thread::sleep_for(milliseconds(random.Uniform(150)));
       archive->Kill();
       std::this_thread::sleep_for(milliseconds(random.Uniform(50)));
+      keys.insert(keys.begin(), "key-" + std::to_string(keys.size()));
+      if (GetParam()) UseKeys(keys);
       archive = StartArchive(*nodes, random.Next());
     }
     std::this_thread::sleep_for(milliseconds(random.Uniform(400)));
@@ -227,6 +246,42 @@ TEST_F(ArchiveProcessTest, ARestoreThatIsKilledGoesOn) {
   ASSERT_NO_FATAL_FAILURE(CheckIsAState(db.get(), &last));
   EXPECT_GE(2 * last, archived) << "less than was archived";
   EXPECT_EQ(2 * last, db->GetLatestSequenceNumber());
+}
+
+TEST_F(ArchiveProcessTest, AnEncryptedOneIsListedWithItsKeys) {
+  UseKeys({"2026-11"});
+  MemnodeProcesses nodes(3, {.size = "96MiB", .slab_size = "1MiB"});
+  {
+    Owner owner(nodes.pool_uri());
+    ASSERT_TRUE(Eventually([&] { return owner.written() > 100; }));
+    auto archive = StartArchive(nodes);
+    ASSERT_TRUE(Eventually([&] { return HasBase() && LastArchived() > 200; }));
+    archive->Signal(SIGTERM);
+    EXPECT_EQ(archive->AwaitExit(kPatienceSeconds), 0);
+  }
+  const ProcessResult listed = Ctl({"archives", dir()});
+  EXPECT_EQ(listed.exit_code, 0) << listed.output;
+  EXPECT_NE(listed.output.find("encrypted with key 2026-11: "), std::string::npos) << listed.output;
+  EXPECT_EQ(listed.output.find("not encrypted"), std::string::npos) << listed.output;
+  const ProcessResult json = Ctl({"archives", dir(), "--json"});
+  EXPECT_NE(json.output.find("\"files_by_key\": {\"2026-11\": "), std::string::npos) << json.output;
+  const ProcessResult verified = Ctl({"archives", dir(), "--verify"});
+  EXPECT_EQ(verified.exit_code, 0) << verified.output;
+  key_file_ = "";
+  for (const std::vector<std::string>& command :
+       {std::vector<std::string>{"archives", dir()},
+        std::vector<std::string>{"restore", dir(), "copy", "--redundancy=none",
+                                 "--pool=" + nodes.pool_uri()}}) {
+    const ProcessResult refused = Ctl(command);
+    EXPECT_EQ(refused.exit_code, 1) << refused.output;
+    EXPECT_NE(refused.output.find("encrypted with key '2026-11'"), std::string::npos)
+        << refused.output;
+  }
+  const ProcessResult no_file =
+      RunBinary("nacre-archive", {"--pool=" + nodes.pool_uri(), "--to=" + folder_.path(),
+                                  "--encryption_key_file=" + folder_.File("nowhere"), "orders"});
+  EXPECT_EQ(no_file.exit_code, 1);
+  EXPECT_NE(no_file.output.find("nowhere"), std::string::npos) << no_file.output;
 }
 
 TEST_F(ArchiveProcessTest, IsListedAndEndsWhenAsked) {

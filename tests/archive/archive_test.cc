@@ -1,7 +1,8 @@
 // Goal: an archive outlives all memory nodes and the owner, and gives back the database as it was
 // at any sequence or time that it covers; what it does not cover it names. It goes on after its
 // process died, and finds damage. Method: an owner over nacre-memnode processes that are all
-// killed, an archiver with a client of its own, and a model of each sequence.
+// killed, an archiver with a client of its own, and a model of each sequence; all of it also with
+// encryption.
 
 #include "nacre/archive.h"
 
@@ -10,7 +11,6 @@
 #include <chrono>
 #include <filesystem>
 #include <fstream>
-#include <map>
 #include <memory>
 #include <string>
 #include <thread>
@@ -18,135 +18,38 @@
 
 #include "nacre/db.h"
 #include "nacre/utilities/transaction_db.h"
-#include "tests/support/process/memnode_process.h"
-#include "tests/support/seed.h"
+#include "tests/archive/archive_fixture.h"
 #include "tests/support/status_assert.h"
-#include "tests/support/temp_folder.h"
 #include "tests/support/test_db.h"
-#include "util/random.h"
 
 namespace nacre {
 namespace {
 
 using std::chrono::milliseconds;
 using std::chrono::seconds;
-using Model = std::map<std::string, std::string>;
 
-constexpr milliseconds kPatience{60'000};
-
-/// The parameter is the number of threads that restore.
-class ArchiveTest : public testing::TestWithParam<int> {
- protected:
-  void SetUp() override {
-    ASSERT_NO_FATAL_FAILURE(StartNodes());
-    ASSERT_TRUE(IsOk(DB::Open(OwnerOptions(), "db", &db_)));
-  }
-  void StartNodes() {
-    nodes_ = std::make_unique<MemnodeProcesses>(
-        3, MemnodeProcessOptions{.size = "96MiB", .slab_size = "1MiB"});
-    // The owner is closed when the nodes are gone.
-    pool_ = ConnectTestPool(nodes_->pool_uri(), {.operation_timeout = milliseconds(3000)});
-    ASSERT_NE(pool_, nullptr);
-  }
-  Options OwnerOptions() const {
-    Options options = SmallTableOptions(pool_);
-    options.redundancy = "rep(2)";
-    options.write_buffer_size = 256 << 10;
-    options.max_archive_lag_MB = archive_lag_;
-    return options;
-  }
-  void OpenArchiver(const ArchiveOptions& archive = {}) {
-    archive_pool_ = ConnectTestPool(nodes_->pool_uri());
-    Options reading = OwnerOptions();
-    reading.pool = archive_pool_;
-    ASSERT_TRUE(IsOk(Archiver::Open(reading, "db", dir(), archive, &archiver_)));
-    // From here on the owner keeps the log for it.
-    ASSERT_TRUE(Eventually([&] {
-      uint64_t readers = 0;
-      return db_->GetIntProperty("nacre.log.readers", &readers) && readers > 0;
-    }));
-  }
-  std::string dir() const { return folder_.File("archive"); }
-
-  /// A batch of puts, deletions and a range deletion, with its model.
-  void WriteOne(const WriteOptions& how = {}) {
-    WriteBatch batch;
-    for (uint64_t i = random_.Uniform(5) + 1; i > 0; --i) {
-      const std::string key = Key(random_.Uniform(400));
-      if (random_.OneIn(40)) {
-        const std::string end = key + "5";
-        ASSERT_TRUE(IsOk(batch.DeleteRange(key, end)));
-        model_.erase(model_.lower_bound(key), model_.lower_bound(end));
-      } else if (random_.OneIn(6)) {
-        ASSERT_TRUE(IsOk(batch.Delete(key)));
-        model_.erase(key);
-      } else {
-        const std::string value = TestValue(random_.Next(), random_.Uniform(800));
-        ASSERT_TRUE(IsOk(batch.Put(key, value)));
-        model_[key] = value;
-      }
-    }
-    ASSERT_TRUE(IsOk(db_->Write(how, &batch)));
-    models_[db_->GetLatestSequenceNumber()] = model_;
-  }
-  void WriteMany(int batches) {
-    for (int i = 0; i < batches; ++i) ASSERT_NO_FATAL_FAILURE(WriteOne());
-  }
-  static std::string Key(uint64_t i) { return "key" + std::to_string(i); }
-
-  void AwaitArchive() {
-    ASSERT_TRUE(IsOk(db_->WaitForArchive(db_->GetLatestSequenceNumber(), kPatience)));
-    EXPECT_TRUE(IsOk(archiver_->WaitForArchive(db_->GetLatestSequenceNumber(), milliseconds(0))));
-  }
-  void AwaitBase(uint64_t count = 1) {
-    ASSERT_TRUE(Eventually([&] { return archiver_->GetStatus().bases >= count; }))
-        << archiver_->GetStatus().status.ToString();
-  }
-  /// All nodes, the owner and the archiver are gone; there are new, empty nodes.
-  void LoseAll() {
-    archiver_.reset();
-    nodes_.reset();
-    db_.reset();
-    pool_.reset();
-    archive_pool_.reset();
-    ASSERT_NO_FATAL_FAILURE(StartNodes());
-  }
-  Status Restore(ArchiveRestoreOptions archive = {}, const std::string& name = "restored") {
-    Options options = OwnerOptions();
-    options.redundancy = "rs(2,1)";
-    archive.restore.threads = GetParam();
-    return RestoreArchive(options, name, dir(), archive, &restored_);
-  }
-  void CheckRestored(const Model& model, const std::string& name = "restored") {
-    Options options = OwnerOptions();
-    options.create_if_missing = false;
-    std::unique_ptr<DB> db;
-    ASSERT_TRUE(IsOk(DB::Open(options, name, &db)));
-    EXPECT_EQ(db->GetLatestSequenceNumber(), restored_);
-    Model there;
-    const std::unique_ptr<Iterator> iterator = db->NewIterator({});
-    for (iterator->SeekToFirst(); iterator->Valid(); iterator->Next()) {
-      there[iterator->key().ToString()] = iterator->value().ToString();
-    }
-    ASSERT_TRUE(IsOk(iterator->status()));
-    EXPECT_EQ(there.size(), model.size());
-    EXPECT_TRUE(there == model) << "restored to sequence " << restored_;
-  }
-
-  const TempFolder folder_;
-  uint64_t archive_lag_ = 16;
-  std::unique_ptr<MemnodeProcesses> nodes_;
-  std::shared_ptr<pool::PoolImpl> pool_;
-  std::shared_ptr<pool::PoolImpl> archive_pool_;
-  std::unique_ptr<DB> db_;
-  std::unique_ptr<Archiver> archiver_;
-  Model model_;
-  std::map<uint64_t, Model> models_{{0, {}}};  ///< By the last sequence of each batch.
-  uint64_t restored_ = 0;
-  Random random_{TestSeed(1)};
+/// How many threads restore, and whether the archive is encrypted.
+struct ArchiveHow {
+  int threads;
+  bool encrypted;
 };
 
-INSTANTIATE_TEST_SUITE_P(Threads, ArchiveTest, testing::Values(1, 4));
+class ArchiveTest : public ArchiveFixture, public testing::WithParamInterface<ArchiveHow> {
+ protected:
+  void SetUp() override {
+    threads_ = GetParam().threads;
+    if (GetParam().encrypted) UseKeys({"2026-11"});
+    ASSERT_NO_FATAL_FAILURE(ArchiveFixture::SetUp());
+  }
+};
+
+INSTANTIATE_TEST_SUITE_P(Ways, ArchiveTest,
+                         testing::Values(ArchiveHow{1, false}, ArchiveHow{4, false},
+                                         ArchiveHow{4, true}),
+                         [](const auto& test) {
+                           return (test.param.encrypted ? "Encrypted" : "Threads") +
+                                  std::to_string(test.param.threads);
+                         });
 
 TEST_P(ArchiveTest, OutlivesAllNodesAndTheOwner) {
   WriteMany(200);
@@ -176,7 +79,7 @@ TEST_P(ArchiveTest, IsRestoredToAnySequenceBehindItsFirstBase) {
   ASSERT_NO_FATAL_FAILURE(AwaitBase(2));
   ASSERT_NO_FATAL_FAILURE(LoseAll());
   ArchiveInfo info;
-  ASSERT_TRUE(IsOk(GetArchive(dir(), &info)));
+  ASSERT_NO_FATAL_FAILURE(GetInfo(&info));
   ASSERT_EQ(info.log.size(), 1u);
   EXPECT_EQ(info.database, "db");
   const uint64_t first = info.bases.front().sequence;
@@ -255,7 +158,7 @@ TEST_P(ArchiveTest, AGapIsNamedAndANewBaseMade) {
   ASSERT_NO_FATAL_FAILURE(AwaitBase());
   ASSERT_NO_FATAL_FAILURE(LoseAll());
   ArchiveInfo info;
-  ASSERT_TRUE(IsOk(GetArchive(dir(), &info)));
+  ASSERT_NO_FATAL_FAILURE(GetInfo(&info));
   ASSERT_EQ(info.log.size(), 2u);
   EXPECT_EQ(info.log.front().last, before);
   const Status within = Restore({.to_sequence = missed - 500}, "within");
@@ -277,11 +180,12 @@ TEST_P(ArchiveTest, ARecordThatWasCutShortIsNone) {
   for (const auto& file : std::filesystem::directory_iterator(dir() + "/log")) {
     last = std::max(last, file.path());
   }
-  std::filesystem::resize_file(last, std::filesystem::file_size(last) - 50);
+  const uint64_t cut = GetParam().encrypted ? 100 : 50;
+  std::filesystem::resize_file(last, std::filesystem::file_size(last) - cut);
   Model model;
   {
     ArchiveInfo info;
-    ASSERT_TRUE(IsOk(GetArchive(dir(), &info)));
+    ASSERT_NO_FATAL_FAILURE(GetInfo(&info));
     ASSERT_LT(info.log.back().last, models_.rbegin()->first);
     ASSERT_TRUE(models_.contains(info.log.back().last)) << "a batch in half";
   }
@@ -369,7 +273,7 @@ TEST_P(ArchiveTest, PreparedTransactionsAreInIt) {
   archive_pool_ = ConnectTestPool(nodes_->pool_uri());
   Options reading = OwnerOptions();
   reading.pool = archive_pool_;
-  ASSERT_TRUE(IsOk(Archiver::Open(reading, "db", dir(), {}, &archiver_)));
+  ASSERT_TRUE(IsOk(Archiver::Open(reading, "db", dir(), Encrypted(), &archiver_)));
   ASSERT_NO_FATAL_FAILURE(AwaitBase());
   ASSERT_NO_FATAL_FAILURE(prepare("second"));
   // The archive cannot tell that the family is the database's own.
@@ -395,12 +299,12 @@ TEST_P(ArchiveTest, AnotherDatabasesArchiveIsLeftAlone) {
   ASSERT_NO_FATAL_FAILURE(OpenArchiver());
   std::unique_ptr<Archiver> second;
   Options reading = OwnerOptions();
-  EXPECT_TRUE(Archiver::Open(reading, "db", dir(), {}, &second).IsBusy());
+  EXPECT_TRUE(Archiver::Open(reading, "db", dir(), Encrypted(), &second).IsBusy());
   archiver_.reset();
   ASSERT_TRUE(IsOk(db_->Close()));
   ASSERT_TRUE(IsOk(DestroyDB("db", reading)));
   ASSERT_TRUE(IsOk(DB::Open(reading, "db", &db_)));
-  const Status other = Archiver::Open(reading, "db", dir(), {}, &second);
+  const Status other = Archiver::Open(reading, "db", dir(), Encrypted(), &second);
   EXPECT_TRUE(other.IsInvalidArgument()) << other.ToString();
   ArchiveInfo info;
   EXPECT_TRUE(GetArchive(folder_.File("nowhere"), &info).IsNotFound());

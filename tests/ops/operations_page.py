@@ -238,6 +238,16 @@ def archive_for_some_seconds(scene: Scene) -> None:
     await_true("the archive covers a whole second", covers)
 
 
+def encrypted_archive_is_there(scene: Scene) -> None:
+    def listed() -> str:
+        done = subprocess.run(
+            [scene.program("nacre-ctl"), "archives", f"{scene.folder}/backup/encrypted/orders",
+             f"--encryption_key_file={scene.folder}/etc/nacre/archive.keys"],
+            capture_output=True, text=True, timeout=60, check=False, env=scene.environment)
+        return done.stdout
+    await_true("base and log", lambda: "checkpoint" in listed() and "\nlog of" in listed())
+
+
 COMMIT = r"commit [^,)]+"
 
 # ---- 6.6: keyspaces ----
@@ -309,6 +319,8 @@ PAGE = Page(
         ("6.3", "nacre-ctl repair"): Step(optional=("  not used:", r"  \d+ heads of fragments")),
         ("6.5", "nacre-archive"): Step(runs_on=True, prepare=open_database,
                                        look=archive_for_some_seconds),
+        ("6.5", "nacre-archive --pool=... --to=/backup/encrypted"): Step(
+            runs_on=True, look=encrypted_archive_is_there),
         ("6.5", "nacre-ctl restore /backup/orders orders-1115"): Step(
             replace={"2026-11-28 11:15:00": "{covered_time}"}),
         ("6.6", "nacre-ctl shards"): Step(varying=(MEMBER,), again=True),

@@ -16,6 +16,7 @@
 #include "nacre/archive.h"
 #include "nacre/db.h"
 #include "tests/archive/lossy_disk.h"
+#include "tests/support/key_file.h"
 #include "tests/support/sim/sim_case.h"
 #include "tests/support/sim/sim_run.h"
 #include "tests/support/temp_folder.h"
@@ -67,10 +68,11 @@ void WriteArchived(Case* c, ProcessId owner, ArchiveWritten* written) {
   });
 }
 
-void ArchiveOn(Case* c, ProcessId process, const std::string& dir) {
+void ArchiveOn(Case* c, ProcessId process, const std::string& dir, const std::string& keys) {
   c->cluster().Run(process, "archive", [=] {
     auto* const archiver = new std::unique_ptr<Archiver>;
-    const ArchiveOptions options{.interval = milliseconds(5), .log_file_bytes = 16 << 10};
+    const ArchiveOptions options{
+        .interval = milliseconds(5), .log_file_bytes = 16 << 10, .encryption_key_file = keys};
     while (!Archiver::Open(c->DatabaseOptions(), "db", dir, options, archiver).ok()) {
       Clock::System()->SleepFor(milliseconds(20));
     }
@@ -79,10 +81,13 @@ void ArchiveOn(Case* c, ProcessId process, const std::string& dir) {
 }
 
 /// Is it a state that the database had, with all that is archived?
-void Judge(Case* c, const ArchiveWritten& written, const std::string& dir) {
+void Judge(Case* c, const ArchiveWritten& written, const std::string& dir,
+           const std::string& keys) {
   c->In(c->NewProcess("judge"), [&] {
     Options options = c->DatabaseOptions();
-    c->Expect(RestoreArchive(options, "copy", dir, {}));
+    ArchiveRestoreOptions how;
+    how.restore.encryption.key_file = keys;
+    c->Expect(RestoreArchive(options, "copy", dir, how));
     options.create_if_missing = false;
     std::unique_ptr<DB> db;
     c->Expect(DB::Open(options, "copy", &db));
@@ -117,7 +122,8 @@ void Judge(Case* c, const ArchiveWritten& written, const std::string& dir) {
   });
 }
 
-Telling AllIsLost(const std::string& folder) {
+/// `keys`: a key file, or empty.
+Telling AllIsLost(const std::string& folder, const std::string& keys) {
   return [=](Scheduler* scheduler, Case* c) {
     auto* const written = new ArchiveWritten;
     Random random(scheduler->Random());
@@ -127,7 +133,7 @@ Telling AllIsLost(const std::string& folder) {
     WriteArchived(c, owner, written);
     c->Await("a write", [&] { return !written->acknowledged.empty(); });
     ProcessId archive = c->NewProcess("a0");
-    ArchiveOn(c, archive, dir);
+    ArchiveOn(c, archive, dir, keys);
     c->Await("the archive to have something",
              [&] { return written->heard && written->archived > 0; });
     for (uint64_t i = 1 + random.Uniform(4); i > 0; --i) {
@@ -136,7 +142,7 @@ Telling AllIsLost(const std::string& folder) {
         c->cluster().KillProcess(archive, /*told=*/true);
         nacre_lossy_disk_crash();
         archive = c->NewProcess("a" + std::to_string(i));
-        ArchiveOn(c, archive, dir);
+        ArchiveOn(c, archive, dir, keys);
       } else {
         const size_t before = written->acknowledged.size();
         c->cluster().KillProcess(owner, /*told=*/random.OneIn(2));
@@ -156,14 +162,21 @@ Telling AllIsLost(const std::string& folder) {
       c->cluster().StartNode(node);
     }
     c->cluster().AwaitNodes();
-    Judge(c, then, dir);
+    Judge(c, then, dir, keys);
     return std::to_string(then.archived);
   };
 }
 
 TEST(ArchiveCaseTest, WhatWasArchivedIsRestoredWhateverTheDiskLost) {
   const TempFolder folder;
-  Tell(AllIsLost(folder.path()), {.nodes = kArchiveNodes}, 10);
+  Tell(AllIsLost(folder.path(), ""), {.nodes = kArchiveNodes}, 10);
+}
+
+TEST(ArchiveCaseTest, SoItIsIfTheArchiveIsEncrypted) {
+  const TempFolder folder;
+  const std::string keys = folder.File("keys");
+  WriteKeyFile(keys, {"one"});
+  Tell(AllIsLost(folder.path(), keys), {.nodes = kArchiveNodes}, 10);
 }
 
 }  // namespace
