@@ -29,10 +29,9 @@ Status CheckRange(const char* what, int value, int min, int max) {
       fmt::format("{} is {}, which is not from {} to {}", what, value, min, max));
 }
 
-/// Closes clients that have been silent for too long, and gives up the snapshots of those that have
-/// gone; once a second.
-void Tick(CommandState* server, LoopState* loop) {
-  server->snapshots.Sweep(loop, loop->clients, loop->loop.clock()->NowNanos());
+/// Closes clients that have been silent for too long, and gives up old snapshots; once a second.
+void Tick(ServerState* server, LoopState* loop) {
+  server->snapshots.RemoveOld(loop->loop.clock()->NowNanos());
   const int64_t seconds = server->settings.idle_seconds_max.load(std::memory_order_relaxed);
   if (seconds > 0) {
     const uint64_t now = loop->loop.clock()->NowNanos();

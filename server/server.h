@@ -9,7 +9,6 @@
 #include "metrics/page.h"
 #include "nacre/options.h"
 #include "nacre/status.h"
-#include "server/commands/snapshot_table.h"
 #include "server/loop/worker_pool.h"
 #include "server/session/listener.h"
 #include "server/store/store.h"
@@ -59,7 +58,7 @@ class Server final : public metrics::Source {
 
   std::unique_ptr<Store> store_;
   WorkerPool workers_;
-  CommandState state_;
+  ServerState state_;
   std::unique_ptr<Listener> listener_;
   std::vector<Thread> threads_;
 };

@@ -7,7 +7,6 @@
 
 #include "nacre/iterator.h"
 #include "server/commands/command_lists.h"
-#include "server/commands/snapshot_table.h"
 #include "server/resp/numbers.h"
 #include "server/session/server_state.h"
 #include "server/store/unix_time.h"
@@ -45,10 +44,6 @@ struct Listing {
   size_t bytes = 0;
   bool done = false;
 };
-
-SnapshotTable& SnapshotsOf(const Call& call) {
-  return static_cast<CommandState*>(call.server)->snapshots;
-}
 
 // ---- Arguments ----------------------------------------------------------------------------------
 
@@ -195,7 +190,7 @@ Task<void> NRange(Call& call) {
   if (!ParseRange(call, &range)) co_return;
   std::shared_ptr<const SnapshotView> view;
   if (range.snapshot.has_value()) {
-    view = SnapshotsOf(call).Find(*range.snapshot);
+    view = call.server->snapshots.Find(*range.snapshot);
     if (view == nullptr) {
       call.reply.Error(kNoSuchSnapshot);
       co_return;
@@ -236,7 +231,7 @@ Task<void> NGet(Call& call) {
   }
   uint64_t id = 0;
   if (!SnapshotArgument(call, 3, &id)) co_return;
-  const std::shared_ptr<const SnapshotView> view = SnapshotsOf(call).Find(id);
+  const std::shared_ptr<const SnapshotView> view = call.server->snapshots.Find(id);
   if (view == nullptr) {
     call.reply.Error(kNoSuchSnapshot);
     co_return;
@@ -271,9 +266,14 @@ Task<void> NGet(Call& call) {
 // ---- NSNAPSHOT ----------------------------------------------------------------------------------
 
 void CreateSnapshot(Call& call) {
-  const uint64_t id =
-      SnapshotsOf(call).Add(std::make_shared<SnapshotView>(call.server->store->db(), UnixMillis()),
-                            call.loop, call.client->id, call.loop->loop.clock()->NowNanos());
+  // Nothing would give it up.
+  if (call.client->ended) {
+    call.reply.Error("ERR the connection has ended");
+    return;
+  }
+  auto view = std::make_shared<SnapshotView>(call.server->store->db(), UnixMillis());
+  const uint64_t id = call.server->snapshots.Add(std::move(view), call.client->id,
+                                                 call.loop->loop.clock()->NowNanos());
   if (id == 0) {
     call.reply.Error("ERR max number of snapshots reached");
   } else {
@@ -283,7 +283,7 @@ void CreateSnapshot(Call& call) {
 
 void ListSnapshots(Call& call) {
   const uint64_t now = call.loop->loop.clock()->NowNanos();
-  const std::vector<SnapshotTable::Entry> entries = SnapshotsOf(call).List();
+  const std::vector<SnapshotTable::Entry> entries = call.server->snapshots.List();
   call.reply.Array(entries.size());
   for (const SnapshotTable::Entry& entry : entries) {
     const uint64_t age_ns = now > entry.made_at_ns ? now - entry.made_at_ns : 0;
@@ -306,7 +306,7 @@ Task<void> NSnapshot(Call& call) {
   } else if (word == "RELEASE" && call.argc() == 3) {
     uint64_t id = 0;
     if (!SnapshotArgument(call, 2, &id)) co_return;
-    if (SnapshotsOf(call).Remove(id)) {
+    if (call.server->snapshots.Remove(id)) {
       call.reply.Ok();
     } else {
       call.reply.Error(kNoSuchSnapshot);

@@ -346,6 +346,7 @@ void Connection::Close() {
   if (watch != nullptr) server_->watches.Unwatch(std::exchange(watch, nullptr));
   if (blocked != nullptr) server_->watches.End(blocked, BlockedClient::End::kClosed);
   server_->pubsub.UnsubscribeAll(this, loop_);
+  server_->snapshots.RemoveOf(id);
   next_.reset();
   // Events that were found already may still come.
   loop_->loop.Post([self = std::exchange(self_, nullptr)] {});

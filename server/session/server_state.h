@@ -17,6 +17,7 @@
 #include "server/session/pubsub.h"
 #include "server/session/settings.h"
 #include "server/session/slow_log.h"
+#include "server/session/snapshot_table.h"
 #include "server/session/watch_table.h"
 #include "server/store/store.h"
 #include "util/random.h"
@@ -55,6 +56,7 @@ class ServerState {
   SlowLog slow_log;
   CursorTable cursors;
   PubSub pubsub;
+  SnapshotTable snapshots;
   std::vector<std::unique_ptr<LoopState>> loops;
   std::unordered_map<std::string_view, const Command*> commands;
   std::string address;  ///< HOST:PORT that is listened at.

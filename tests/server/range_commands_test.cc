@@ -15,8 +15,8 @@
 #include <vector>
 
 #include "nacre/pool.h"
-#include "server/commands/snapshot_table.h"
 #include "server/server.h"
+#include "server/session/snapshot_table.h"
 #include "tests/server/redis_client.h"
 #include "tests/support/seed.h"
 #include "tests/support/status_assert.h"
@@ -257,20 +257,21 @@ TEST_F(RangeCommandsTest, SnapshotsDoNotKeepAServerFromStopping) {
   ASSERT_TRUE(IsOk(server_->Stop(std::chrono::seconds(10))));
 }
 
-TEST(SnapshotTableTest, GivesUpWhatIsTooOld) {
+TEST(SnapshotTableTest, GivesUpWhatIsTooOldOrOfAClientThatHasGone) {
   SnapshotTable table;
   const auto hour = static_cast<uint64_t>(std::chrono::nanoseconds(SnapshotTable::kAgeMax).count());
-  const std::map<uint64_t, Client*> clients = {{7, nullptr}};
-  const uint64_t first = table.Add(nullptr, nullptr, 7, 1000);
-  const uint64_t second = table.Add(nullptr, nullptr, 7, 2000);
-  table.Sweep(nullptr, clients, hour + 1000);
-  EXPECT_EQ(table.List().size(), 2U);
-  table.Sweep(nullptr, clients, hour + 1001);
-  ASSERT_EQ(table.List().size(), 1U);
+  const uint64_t first = table.Add(nullptr, 7, 1000);
+  const uint64_t second = table.Add(nullptr, 7, 2000);
+  table.Add(nullptr, 8, 3000);
+  table.RemoveOld(hour + 1000);
+  EXPECT_EQ(table.List().size(), 3U);
+  table.RemoveOld(hour + 1001);
+  ASSERT_EQ(table.List().size(), 2U);
   EXPECT_EQ(table.List()[0].id, second);
   EXPECT_FALSE(table.Remove(first));
-  table.Sweep(nullptr, {}, 3000);
-  EXPECT_TRUE(table.List().empty());
+  table.RemoveOf(7);
+  ASSERT_EQ(table.List().size(), 1U);
+  EXPECT_EQ(table.List()[0].client, 8U);
 }
 
 }  // namespace

@@ -8,7 +8,6 @@
 #include <vector>
 
 #include "nacre/db.h"
-#include "server/session/server_state.h"
 #include "util/mutex.h"
 
 namespace nacre::server {
@@ -36,8 +35,8 @@ class SnapshotView {
 };
 
 /// The snapshots that clients have made. The database keeps old versions for them, so that they are
-/// bounded in number and in age, and are given up with the connections that made them, within a
-/// second. A command that reads one keeps it to its end.
+/// bounded in number and in age, and are given up with the connections that made them. A command
+/// that reads one keeps it to its end.
 ///
 /// Thread safety: all methods may be called from many threads at once.
 class SnapshotTable {
@@ -53,19 +52,19 @@ class SnapshotTable {
   };
 
   /// Its id, by which clients name it; 0 if there are too many.
-  uint64_t Add(std::shared_ptr<const SnapshotView> view, const LoopState* loop, uint64_t client,
-               uint64_t now_ns) EXCLUDES(mutex_) {
+  uint64_t Add(std::shared_ptr<const SnapshotView> view, uint64_t client, uint64_t now_ns)
+      EXCLUDES(mutex_) {
     const MutexLock lock(&mutex_);
     if (held_.size() >= kSnapshotsMax) return 0;
     const uint64_t id = ++last_;
-    held_[id] = {{id, client, now_ns, std::move(view)}, loop};
+    held_[id] = {id, client, now_ns, std::move(view)};
     return id;
   }
   /// Null: there is none.
   std::shared_ptr<const SnapshotView> Find(uint64_t id) const EXCLUDES(mutex_) {
     const MutexLock lock(&mutex_);
     const auto found = held_.find(id);
-    return found == held_.end() ? nullptr : found->second.entry.view;
+    return found == held_.end() ? nullptr : found->second.view;
   }
   /// False if there is none.
   bool Remove(uint64_t id) EXCLUDES(mutex_) {
@@ -76,20 +75,20 @@ class SnapshotTable {
   std::vector<Entry> List() const EXCLUDES(mutex_) {
     std::vector<Entry> entries;
     const MutexLock lock(&mutex_);
-    for (const auto& [id, held] : held_) entries.push_back(held.entry);
+    for (const auto& [id, held] : held_) entries.push_back(held);
     return entries;
   }
-  /// Gives up those that are too old, and those of this loop whose clients are not among `clients`.
-  /// `loop`: null stands for no loop.
-  void Sweep(const LoopState* loop, const std::map<uint64_t, Client*>& clients, uint64_t now_ns)
-      EXCLUDES(mutex_) {
+  /// Gives up those that the client has made.
+  void RemoveOf(uint64_t client) EXCLUDES(mutex_) {
+    const MutexLock lock(&mutex_);
+    std::erase_if(held_, [&](const auto& each) { return each.second.client == client; });
+  }
+  /// Gives up those that are too old.
+  void RemoveOld(uint64_t now_ns) EXCLUDES(mutex_) {
     const auto age_max = static_cast<uint64_t>(std::chrono::nanoseconds(kAgeMax).count());
     const MutexLock lock(&mutex_);
-    std::erase_if(held_, [&](const auto& each) {
-      const Held& held = each.second;
-      return held.entry.made_at_ns + age_max < now_ns ||
-             (held.loop == loop && !clients.contains(held.entry.client));
-    });
+    std::erase_if(held_,
+                  [&](const auto& each) { return each.second.made_at_ns + age_max < now_ns; });
   }
   /// Before the database is closed.
   void Clear() EXCLUDES(mutex_) {
@@ -98,25 +97,9 @@ class SnapshotTable {
   }
 
  private:
-  struct Held {
-    Entry entry;
-    const LoopState* loop = nullptr;  ///< The client's.
-  };
-
   mutable Mutex mutex_;
   uint64_t last_ GUARDED_BY(mutex_) = 0;
-  std::map<uint64_t, Held> held_ GUARDED_BY(mutex_);
-};
-
-/// The state of a server with what its commands keep. A server has no other state, so that commands
-/// may take `Call::server` for one.
-///
-/// Thread safety: as ServerState.
-class CommandState final : public ServerState {
- public:
-  using ServerState::ServerState;
-
-  SnapshotTable snapshots;
+  std::map<uint64_t, Entry> held_ GUARDED_BY(mutex_);
 };
 
 }  // namespace nacre::server
