@@ -21,8 +21,11 @@ Task<bool> Collection::Find() {
 }
 
 Task<bool> Collection::FindToTake() {
-  // What waits for longer comes first to each other key.
-  if (call_->turn != nullptr && key_ != *call_->turn) co_return true;
+  // What waits for longer comes first to another key.
+  if (call_->turn != nullptr && key_ != *call_->turn &&
+      call_->server->watches.ComesFirst({database_, std::string(key_)}, call_->place)) {
+    co_return true;
+  }
   const std::optional<Meta> meta = co_await call_->unit->Find(database_, key_);
   const bool typed = !meta.has_value() || meta->type == type_;
   if (!typed && call_->turn == nullptr) call_->reply.Error(kWrongType);

@@ -114,10 +114,11 @@ void EventLoop::Run() {
       RunReady();
       if (ready_.size() <= 1) break;
     }
+    // Before the answers go out: what these have woken comes before what clients send then.
+    TakePosted();
     RunTurnEnd();
     const int rest_ms = RunTimers();
     TakeEvents(ready_.empty() && at_turn_end_.empty() ? rest_ms : 0);
-    TakePosted();
   }
   // What was posted may keep connections.
   while (TakePosted()) continue;

@@ -79,6 +79,7 @@ Task<void> AttemptUntilAnswered(Call& call, std::vector<std::string> keys, doubl
     }
     turn = blocked.turn;
     call.turn = &turn.second;
+    call.place = place;
     co_await call.unit->Lock(LocksOf(call));
   }
 }

@@ -45,8 +45,9 @@ struct Call {
   Reply reply{2};
   int database = 0;
   bool in_exec = false;
-  /// It has waited, and may take from this key, as others may wait for its others. Or null.
+  /// It has waited, and was resumed for this key; or null.
   const std::string* turn = nullptr;
+  uint64_t place = 0;    ///< Among those that wait.
   bool answered = true;  ///< CLIENT REPLY may have it otherwise.
   bool done = false;
 

@@ -22,13 +22,13 @@ void WatchTable::Touch(const std::vector<TouchedKey>& keys) {
 void WatchTable::WakeLocked(const Key& key, uint64_t place) {
   const auto queue = blocked_.find(key);
   if (queue == blocked_.end()) return;
-  if (queue->second.turn) {
+  if (queue->second.turn != 0) {
     queue->second.again = true;
     return;
   }
   const auto next = queue->second.waiting.upper_bound(place);
   if (next == queue->second.waiting.end()) return;
-  queue->second.turn = true;
+  queue->second.turn = next->first;
   next->second->turn = key;
   EndLocked(next->second, BlockedClient::End::kKey);
 }
@@ -36,10 +36,16 @@ void WatchTable::WakeLocked(const Key& key, uint64_t place) {
 void WatchTable::EndTurn(const Key& key, uint64_t place, bool there) {
   const MutexLock lock(&mutex_);
   const auto queue = blocked_.find(key);
-  queue->second.turn = false;
+  queue->second.turn = 0;
   const bool again = std::exchange(queue->second.again, false);
   if (there) WakeLocked(key, again ? 0 : place);
-  if (!queue->second.turn && queue->second.waiting.empty()) blocked_.erase(queue);
+  if (queue->second.turn == 0 && queue->second.waiting.empty()) blocked_.erase(queue);
+}
+
+bool WatchTable::ComesFirst(const Key& key, uint64_t place) const {
+  const MutexLock lock(&mutex_);
+  const auto queue = blocked_.find(key);
+  return queue != blocked_.end() && queue->second.turn != 0 && queue->second.turn < place;
 }
 
 void WatchTable::TouchAll(int database) {
@@ -89,7 +95,7 @@ void WatchTable::EndLocked(BlockedClient* blocked, BlockedClient::End end) {
     const auto queue = blocked_.find(key);
     if (queue == blocked_.end()) continue;
     queue->second.waiting.erase(blocked->place);
-    if (!queue->second.turn && queue->second.waiting.empty()) blocked_.erase(queue);
+    if (queue->second.turn == 0 && queue->second.waiting.empty()) blocked_.erase(queue);
   }
   entries_.fetch_sub(blocked->keys.size(), std::memory_order_relaxed);
   waiting_.fetch_sub(1, std::memory_order_relaxed);

@@ -52,6 +52,9 @@ class WatchTable {
   /// What was resumed for a key, and has that place, has taken what it could; the caller holds the
   /// key's lock. If the key is still there, it is the turn of the next.
   void EndTurn(const Key& key, uint64_t place, bool there) EXCLUDES(mutex_);
+  /// Whether something was resumed for the key, and has yet to look at it, that waits for longer
+  /// than what has that place.
+  bool ComesFirst(const Key& key, uint64_t place) const EXCLUDES(mutex_);
   /// Ends it, unless it has ended already; on its loop.
   void End(BlockedClient* blocked, BlockedClient::End end) EXCLUDES(mutex_);
   /// How many commands wait for a key.
@@ -62,7 +65,7 @@ class WatchTable {
   /// the key before the next one is resumed.
   struct Queue {
     std::map<uint64_t, BlockedClient*> waiting;  ///< By place.
-    bool turn = false;
+    uint64_t turn = 0;   ///< The place of what has its turn; 0: nothing has.
     bool again = false;  ///< The key was changed meanwhile: the first one is to look again.
   };
 
@@ -74,7 +77,7 @@ class WatchTable {
   /// of those that held it before.
   std::atomic<size_t> entries_{0};
   std::atomic<size_t> waiting_{0};
-  Mutex mutex_;
+  mutable Mutex mutex_;
   struct Watcher {
     std::shared_ptr<WatchState> state;
     bool there = false;  ///< The key was there.

@@ -112,7 +112,7 @@ INSTANTIATE_TEST_SUITE_P(Schemes, LeakTest,
                          NameOf);
 
 TEST_P(LeakTest, NodesThatDieAgainAndAgain) {
-  const size_t rounds = kWarmRounds + Scaled(50 - kWarmRounds);
+  const size_t rounds = kWarmRounds + Scaled(12);
   const pid_t survivor = nodes_[kSurvivor].pid();
   ProcessUsage own;
   ProcessUsage theirs;

@@ -122,8 +122,8 @@ def fetch(cache: pathlib.Path) -> pathlib.Path | None:
 
 
 # These take the order in which they write to several connections, without a pause, for the order in
-# which the clients begin to wait. That holds for connections of one thread.
-OF_ONE_THREAD = ("unit/type/list", "unit/type/zset")
+# which the commands take effect. That holds for connections of one thread.
+OF_ONE_THREAD = ("unit/type/list", "unit/type/zset", "unit/pubsub")
 
 
 class Server:

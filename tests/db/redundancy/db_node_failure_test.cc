@@ -236,7 +236,7 @@ class KillUnderLoadTest : public DBNodeFailureTest {
   void Run(const char* redundancy, CompactionSite site, uint64_t seed) {
     const bool lossless = std::string(redundancy) != "none";
     Random moments(seed);
-    for (size_t round = 0; round < Scaled(8); ++round) {
+    for (size_t round = 0; round < Scaled(4); ++round) {
       SCOPED_TRACE(round);
       ASSERT_NO_FATAL_FAILURE(
           Open(redundancy, [&](Options* options) { options->compaction = site; }));
