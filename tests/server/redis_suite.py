@@ -161,8 +161,8 @@ def run_unit(source: pathlib.Path, port: int, unit: str) -> bool:
     base_port = random.randrange(20_000, 30_000)
     result = run(
         ["./runtest", "--host", "127.0.0.1", "--port", str(port), "--baseport", str(base_port),
-         "--singledb", "--ignore-encoding", "--ignore-digest", "--durable", "--timeout", "60",
-         "--tags", tags, "--skipfile", str(skip), "--single", unit], source, timeout=300)
+         "--singledb", "--ignore-encoding", "--ignore-digest", "--durable", "--timeout", "240",
+         "--tags", tags, "--skipfile", str(skip), "--single", unit], source, timeout=600)
     text = re.sub(r"\x1b\[[0-9;]*m", "", result.stdout)
     passed = len(re.findall(r"^\[ok\]: ", text, re.MULTILINE))
     failures = re.findall(r"^\[(?:err|exception|TIMEOUT)\].*\n.*", text, re.MULTILINE)
