@@ -118,7 +118,8 @@ void EventLoop::Run() {
     TakePosted();
     RunTurnEnd();
     const int rest_ms = RunTimers();
-    TakeEvents(ready_.empty() && at_turn_end_.empty() ? rest_ms : 0);
+    const bool ends = stopping_.load(std::memory_order_relaxed) && tasks_ == 0;
+    TakeEvents(ready_.empty() && at_turn_end_.empty() && !ends ? rest_ms : 0);
   }
   // What was posted may keep connections.
   while (TakePosted()) continue;
