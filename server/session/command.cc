@@ -55,7 +55,7 @@ std::vector<KeyRef> KeysOf(const Call& call) {
   return keys;
 }
 
-void AddLocks(const Call& call, std::vector<SlotLock>* locks) {
+void AddLocks(const Call& call, const std::vector<KeyRef>& keys, std::vector<SlotLock>* locks) {
   const Command& command = *call.command;
   if ((command.flags & kAllLocks) != 0) {
     *locks = LockTable::All();
@@ -63,7 +63,7 @@ void AddLocks(const Call& call, std::vector<SlotLock>* locks) {
   }
   LockMode mode = (command.flags & kWrites) != 0 ? LockMode::kChange : LockMode::kRead;
   if (command.replaces != nullptr && command.replaces(call)) mode = LockMode::kReplace;
-  for (const KeyRef& key : KeysOf(call)) {
+  for (const KeyRef& key : keys) {
     locks->push_back({LockTable::SlotOf(key.database, key.key), mode});
   }
   if (command.more_locks != nullptr) command.more_locks(call, locks);
@@ -71,7 +71,7 @@ void AddLocks(const Call& call, std::vector<SlotLock>* locks) {
 
 std::vector<SlotLock> LocksOf(const Call& call) {
   std::vector<SlotLock> locks;
-  AddLocks(call, &locks);
+  AddLocks(call, KeysOf(call), &locks);
   return locks;
 }
 

@@ -81,8 +81,8 @@ struct Command {
 /// Appends the keys that the command names.
 void AddKeys(const Call& call, std::vector<KeyRef>* keys);
 std::vector<KeyRef> KeysOf(const Call& call);
-/// Appends the locks that it needs.
-void AddLocks(const Call& call, std::vector<SlotLock>* locks);
+/// Appends the locks that it needs, of which `keys` are the keys.
+void AddLocks(const Call& call, const std::vector<KeyRef>& keys, std::vector<SlotLock>* locks);
 std::vector<SlotLock> LocksOf(const Call& call);
 /// Whether the number of arguments is one that the command takes.
 bool TakesArguments(const Command& command, size_t argc);

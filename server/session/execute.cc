@@ -39,21 +39,12 @@ Task<void> WriteChanges(Call* call) {
   call->server->watches.Touch(touched);
 }
 
-/// What the commands will look at first, as far as they do.
-std::vector<std::string> MetaRowsOf(const std::vector<Call*>& calls) {
-  std::vector<KeyRef> keys;
-  keys.reserve(calls.size());
-  for (const Call* call : calls) {
-    const Command& command = *call->command;
-    const bool looks =
-        command.replaces == nullptr || !command.replaces(*call) ||
-        call->server->store->Find(call->database)->has_elements.load(std::memory_order_relaxed);
-    if (looks) AddKeys(*call, &keys);
-  }
-  std::vector<std::string> rows;
-  rows.reserve(keys.size());
-  for (const KeyRef& key : keys) rows.push_back(MetaRow(key.key));
-  return rows;
+/// Whether the command reads the meta rows of its keys.
+bool ReadsItsKeys(const Call& call) {
+  const Command& command = *call.command;
+  if (command.replaces == nullptr || !command.replaces(call)) return true;
+  const Store::Database& database = *call.server->store->Find(call.database);
+  return database.has_elements.load(std::memory_order_relaxed);
 }
 
 }  // namespace
@@ -64,18 +55,23 @@ Task<void> Execute(std::vector<Call*> calls) {
   uint32_t common_flags = ~uint32_t{0};
   std::vector<SlotLock> locks;
   locks.reserve(calls.size());
+  std::vector<std::string> rows;
+  std::vector<KeyRef> keys;
   for (const Call* call : calls) {
     flags |= call->command->flags;
     common_flags &= call->command->flags;
-    AddLocks(*call, &locks);
+    keys.clear();
+    AddKeys(*call, &keys);
+    AddLocks(*call, keys, &locks);
+    // A single row is read as well when it is asked for.
+    const bool many = calls.size() > 1 || keys.size() > 1;
+    if (!many || (call->command->flags & kMetaRowsOnly) == 0 || !ReadsItsKeys(*call)) continue;
+    for (const KeyRef& key : keys) rows.push_back(MetaRow(key.key));
   }
   UnitOfWork unit(&first->loop->access, (flags & kWrites) != 0);
   if (!locks.empty()) co_await unit.Lock(std::move(locks));
   if ((common_flags & kReads) != 0) first->client->LetNextBegin(first);
-  if ((common_flags & kMetaRowsOnly) != 0) {
-    std::vector<std::string> rows = MetaRowsOf(calls);
-    if (rows.size() > 1) co_await unit.ReadAhead(first->database, std::move(rows));
-  }
+  if (rows.size() > 1) co_await unit.ReadAhead(first->database, std::move(rows));
   for (Call* call : calls) {
     call->unit = &unit;
     co_await call->command->handler(*call);

@@ -174,23 +174,18 @@ Task<std::vector<std::optional<std::string>>> UnitOfWork::MultiGet(int database,
                                                                    std::vector<std::string> rows) {
   std::vector<std::optional<std::string>> found(rows.size());
   std::vector<size_t> missing;
+  std::vector<std::string> missing_rows;
   std::vector<RowName> names;
+  names.reserve(rows.size());
   for (size_t i = 0; i < rows.size(); ++i) {
-    RowName name(database, std::move(rows[i]));
-    if (FindHere(name, &found[i])) continue;
+    names.emplace_back(database, std::move(rows[i]));
+    if (FindHere(names[i], &found[i])) continue;
     missing.push_back(i);
-    names.push_back(std::move(name));
+    missing_rows.push_back(names[i].second);
   }
   if (missing.empty()) co_return found;
-  std::vector<Slice> keys;
-  keys.reserve(names.size());
-  for (const RowName& name : names) keys.emplace_back(name.second);
-  std::vector<PinnableSlice> values(keys.size());
-  std::vector<Status> statuses(keys.size());
-  const Status all = co_await access_.async->MultiGetAsync(
-      {}, Family(database), keys.size(), keys.data(), values.data(), statuses.data());
-  if (!all.ok()) Fail(all);
-  for (size_t i = 0; i < missing.size(); ++i) found[missing[i]] = Answered(statuses[i], values[i]);
+  co_await ReadAhead(database, std::move(missing_rows));
+  for (const size_t i : missing) FindHere(names[i], &found[i]);
   co_return found;
 }
 
