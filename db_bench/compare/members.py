@@ -19,9 +19,9 @@ from dataclasses import dataclass
 from typing import Callable, Iterator
 
 import rounds
+from free_ports import free_port
 from measure import NODES, SLAB_BYTES, end, run as run_process, start
 from rounds import Row, select_among
-from tails import free_port
 from workload import KEY_BYTES, VALUE_BYTES, CompareError
 
 BINARY = "db_bench"  # The one that etcd is linked with.

@@ -23,10 +23,10 @@ from dataclasses import dataclass
 from typing import Callable, Iterator, Optional
 
 import rounds
+from free_ports import free_port
 from measure import SLAB_BYTES, await_end, end, run as run_process, start
 from rounds import RATIO_AT_LEAST, Result, Row, select_among
 from table import format_number, wrap_prose
-from tails import free_port
 from workload import CompareError
 
 BINARY = "nacre-server"

@@ -15,9 +15,7 @@ import contextlib
 import json
 import os
 import pathlib
-import random
 import signal
-import socket
 import statistics
 import subprocess
 import threading
@@ -26,6 +24,7 @@ from dataclasses import dataclass, field
 from typing import Callable, Iterator, Optional
 
 import rounds
+from free_ports import free_port
 from measure import await_end, start
 from measure import run as run_process
 from rounds import RATIO_AT_LEAST, RATIO_AT_MOST, Row, select_among
@@ -200,15 +199,6 @@ def rows(with_before: bool) -> tuple[Row, ...]:
         result += [row for redundancy in (CODED, COPIES) for row in rows_of(redundancy, True)]
         result += [row for redundancy in (CODED, COPIES) for row in rows_beside_before(redundancy)]
     return tuple(result)
-
-
-def free_port() -> int:
-    """One that the system gives to no connection before the node listens there."""
-    while True:
-        port = random.randrange(20_000, 30_000)
-        with contextlib.suppress(OSError), socket.socket() as probe:
-            probe.bind(("127.0.0.1", port))
-            return port
 
 
 @dataclass

@@ -5,12 +5,15 @@ them all."""
 import json
 import pathlib
 import re
-import socket
 import subprocess
+import sys
 import time
 import urllib.error
 import urllib.parse
 import urllib.request
+
+sys.path.append(str(pathlib.Path(__file__).resolve().parents[2] / "db_bench" / "compare"))
+from free_ports import free_ports  # noqa: E402
 
 SECONDS_MAX = 120
 # db_bench's.
@@ -18,18 +21,6 @@ DATABASE = "db_bench"
 NODES = 4
 # A second, so that this machine has time for what is tested.
 OPERATIONS = "--target_ops_per_second=4000"
-
-
-def free_ports(count: int) -> list[int]:
-    """All different, and free a moment ago."""
-    sockets = [socket.socket() for _ in range(count)]
-    try:
-        for each in sockets:
-            each.bind(("127.0.0.1", 0))
-        return [each.getsockname()[1] for each in sockets]
-    finally:
-        for each in sockets:
-            each.close()
 
 
 def fetch(url: str) -> str:

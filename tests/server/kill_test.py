@@ -15,7 +15,6 @@ harm, not its timing.
 Answers 77 if redis-py or the checker is not here.
 """
 
-import contextlib
 import ctypes
 import json
 import multiprocessing
@@ -25,11 +24,13 @@ import random
 import re
 import shutil
 import signal
-import socket
 import subprocess
 import sys
 import tempfile
 import time
+
+sys.path.append(str(pathlib.Path(__file__).resolve().parents[2] / "db_bench" / "compare"))
+from free_ports import free_ports  # noqa: E402
 
 try:
     import redis
@@ -67,14 +68,6 @@ def eventually(what, look):
             return answer
         time.sleep(0.05)
     raise Failure(f"not after {PATIENCE_SECONDS:g} s: {what}")
-
-
-def free_port() -> int:
-    while True:
-        port = random.randrange(20_000, 30_000)  # The system gives these to no connection.
-        with contextlib.suppress(OSError), socket.socket() as probe:
-            probe.bind(("127.0.0.1", port))
-            return port
 
 
 # ---- Clients ------------------------------------------------------------------------------------
@@ -200,7 +193,7 @@ class Cluster:
     def __init__(self, binaries, folder):
         self.binaries = binaries
         self.folder = folder
-        self.ports = (free_port(), free_port())
+        self.ports = tuple(free_ports(2))
         self.sockets = [folder / f"n{i}.sock" for i in range(NODES)]
         self.pool = "shm:" + ",".join(map(str, self.sockets))
         self.nodes = [None] * NODES

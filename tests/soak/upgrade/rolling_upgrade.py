@@ -18,12 +18,14 @@ import mmap
 import os
 import pathlib
 import shutil
-import socket
 import struct
 import subprocess
 import sys
 import tempfile
 import time
+
+sys.path.append(str(pathlib.Path(__file__).resolve().parents[3] / "db_bench" / "compare"))
+from free_ports import free_ports  # noqa: E402
 
 NODES = 6
 SPARE = 2  # Of rs(3,2), which upgrade_worker asks for.
@@ -76,14 +78,6 @@ class Program:
         if self.process.poll() is None:
             self.process.kill()
             self.process.wait()
-
-
-def free_ports(count: int) -> list[int]:
-    sockets = [socket.create_server(("127.0.0.1", 0)) for _ in range(count)]
-    ports = [each.getsockname()[1] for each in sockets]
-    for each in sockets:
-        each.close()
-    return ports
 
 
 class Pool:
