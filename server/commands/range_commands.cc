@@ -7,6 +7,7 @@
 
 #include "nacre/iterator.h"
 #include "server/commands/command_lists.h"
+#include "server/commands/scan_arguments.h"
 #include "server/resp/numbers.h"
 #include "server/session/server_state.h"
 #include "server/store/unix_time.h"
@@ -47,21 +48,6 @@ struct Listing {
 
 // ---- Arguments ----------------------------------------------------------------------------------
 
-/// One end of a range, as ZRANGEBYLEX has them. `upper`: it ends there.
-bool ParseKeyBound(std::string_view text, bool upper, std::string* row) {
-  if (text == "-") {
-    *row = std::string(1, kMetaRow);
-  } else if (text == "+") {
-    *row = std::string(1, kMetaRow + 1);
-  } else if (text.starts_with("[") || text.starts_with("(")) {
-    *row = MetaRow(text.substr(1));
-    if ((text[0] == '[') == upper) row->push_back('\0');
-  } else {
-    return false;
-  }
-  return true;
-}
-
 /// Takes the number of a snapshot. Answers an error and false if it is none.
 bool SnapshotArgument(Call& call, size_t at, uint64_t* id) {
   int64_t value = 0;
@@ -92,8 +78,8 @@ bool ParseRange(Call& call, KeyRange* range) {
   }
   // As in ZRANGE, REV has the higher end first.
   const size_t low = range->reverse ? 2 : 1;
-  if (ParseKeyBound(call.arg(low), /*upper=*/false, &range->from) &&
-      ParseKeyBound(call.arg(3 - low), /*upper=*/true, &range->to)) {
+  if (ParseLexBound(call.arg(low), kMetaRow, /*upper=*/false, &range->from) &&
+      ParseLexBound(call.arg(3 - low), kMetaRow, /*upper=*/true, &range->to)) {
     return true;
   }
   call.reply.Error("ERR min or max not valid string range item");

@@ -52,6 +52,19 @@ bool ParseScanArguments(Call& call, size_t at, ScanArguments* scan) {
   return true;
 }
 
+bool ParseLexBound(std::string_view text, char kind, bool upper, std::string* row) {
+  row->assign(1, kind);
+  if (text == "-") return true;
+  if (text == "+") {
+    row->front() = static_cast<char>(kind + 1);
+    return true;
+  }
+  if (!text.starts_with("[") && !text.starts_with("(")) return false;
+  row->append(text.substr(1));
+  if ((text[0] == '[') == upper) row->push_back('\0');
+  return true;
+}
+
 void AnswerCursor(Call& call, const std::vector<Row>& rows, const ScanArguments& scan) {
   uint64_t cursor = 0;
   if (rows.size() == scan.count) cursor = call.server->cursors.Add(rows.back().key + '\0');

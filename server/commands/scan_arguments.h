@@ -25,6 +25,11 @@ struct ScanArguments {
 /// if these are malformed, or the cursor is not known any more.
 bool ParseScanArguments(Call& call, size_t at, ScanArguments* scan);
 
+/// Takes one end of a range, as ZRANGEBYLEX has them, of rows or sub-keys that consist of `kind`
+/// and a name: the first one of the range, or, if `upper`, the first one behind it. False: it is
+/// none.
+bool ParseLexBound(std::string_view text, char kind, bool upper, std::string* row);
+
 /// Begins the answer of a scan that has found `rows`, with the cursor by which it goes on; the
 /// array of elements is to follow.
 void AnswerCursor(Call& call, const std::vector<Row>& rows, const ScanArguments& scan);

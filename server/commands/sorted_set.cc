@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "server/commands/scan_arguments.h"
 #include "server/resp/numbers.h"
 
 namespace nacre::server {
@@ -32,21 +33,6 @@ bool ScoreArguments(Call& call, std::string_view min, std::string_view max, Sort
   const std::string last = ScorePrefix(high.score);
   range->from = low.excluded ? BehindPrefix(first) : first;
   range->to = high.excluded ? last : BehindPrefix(last);
-  return true;
-}
-
-/// `upper`: the range ends there. Makes a sub-key that is where the range begins or just behind it.
-bool ParseLexBound(std::string_view text, bool upper, std::string* sub_key) {
-  if (text == "-") {
-    *sub_key = std::string(1, kFieldPart);
-  } else if (text == "+") {
-    *sub_key = std::string(1, kFieldPart + 1);
-  } else if (text.starts_with("[") || text.starts_with("(")) {
-    *sub_key = FieldSubKey(text.substr(1));
-    if ((text[0] == '[') == upper) sub_key->push_back('\0');
-  } else {
-    return false;
-  }
   return true;
 }
 
@@ -94,8 +80,8 @@ bool RangeArguments(Call& call, size_t at, SortedSetRange* range) {
   const std::string_view min = call.arg(range->reverse ? at + 1 : at);
   const std::string_view max = call.arg(range->reverse ? at : at + 1);
   if (range->by == SortedSetRange::By::kScore) return ScoreArguments(call, min, max, range);
-  if (ParseLexBound(min, /*upper=*/false, &range->from) &&
-      ParseLexBound(max, /*upper=*/true, &range->to)) {
+  if (ParseLexBound(min, kFieldPart, /*upper=*/false, &range->from) &&
+      ParseLexBound(max, kFieldPart, /*upper=*/true, &range->to)) {
     return true;
   }
   call.reply.Error("ERR min or max not valid string range item");
