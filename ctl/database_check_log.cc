@@ -1,6 +1,10 @@
 #include <fmt/format.h>
 
+#include <map>
+#include <set>
+#include <string>
 #include <utility>
+#include <vector>
 
 #include "ctl/database_check.h"
 #include "db/manifest/state_record.h"
@@ -18,7 +22,9 @@ constexpr size_t kBeginning = kLogHeaderBytes + sizeof(uint32_t);
 
 void DatabaseCheck::CheckSegments() {
   std::map<uint64_t, std::vector<SegmentCopy>> seen;
-  uint64_t last_used = 0;
+  // What a later segment follows. One that is not and that has no records was never used: it was
+  // made ahead, and left as it was too short or one of its nodes was slow.
+  std::set<uint64_t> followed;
   for (const auto& [number, segment] : view_.state.segments) {
     if (number == kStateRecordNumber) continue;
     ++health_.segments;
@@ -34,12 +40,12 @@ void DatabaseCheck::CheckSegments() {
       LogSegmentHeader header;
       copy.header = DecodeLogHeader(Slice(bytes, kLogHeaderBytes), health_.id, number, &header);
       copy.has_records = DecodeFixed32(bytes + kLogHeaderBytes) == LogStamp(health_.id, number);
-      if (copy.header.ok()) last_used = std::max(last_used, number);
+      if (copy.header.ok()) followed.insert(header.previous_number);
     }
   }
   for (const auto& [number, segment] : view_.state.segments) {
     if (number == kStateRecordNumber) continue;
-    bool in_use = number < last_used;
+    bool in_use = followed.contains(number);
     for (const SegmentCopy& copy : seen[number]) in_use = in_use || copy.has_records;
     CheckSegment(segment, seen[number], in_use);
   }

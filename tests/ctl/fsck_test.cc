@@ -22,9 +22,11 @@
 #include "pool/wire/region_layout.h"
 #include "tests/support/process/memnode_process.h"
 #include "tests/support/process/owner_process.h"
+#include "tests/support/process/served_nodes.h"
 #include "tests/support/redundant_db.h"
 #include "tests/support/status_assert.h"
 #include "tests/support/table/stored_tables.h"
+#include "tests/support/test_db.h"
 
 OWNER_PROCESS_CHILD()
 
@@ -249,6 +251,31 @@ TEST_F(FsckTest, CopiesOfTheManifestAreCompared) {
   EXPECT_EQ(report.exit_status(), 1);
   EXPECT_EQ(Count(report, Problem::kManifest), 1u) << Text(report);
   EXPECT_TRUE(report.databases.empty());
+}
+
+// An embedded pool has no log.
+TEST(FsckLogTest, ASegmentThatIsLeftUnusedIsNotMissed) {
+  ServedNodes nodes(3, 64 << 20, 1 << 20);
+  const auto pool =
+      ConnectTestPool(PoolUriOf({nodes.address(0), nodes.address(1), nodes.address(2)}));
+  Options options = SmallTableOptions(pool);
+  options.redundancy = "rep(2)";
+  options.write_buffer_size = 4 << 20;
+  std::unique_ptr<DB> db;
+  ASSERT_TRUE(IsOk(DB::Open(options, "db", &db)));
+  // The next segment of the log is too short for each, so that a longer one is used instead.
+  for (const size_t kib : {1, 100, 400, 900}) {
+    ASSERT_TRUE(IsOk(db->Put({}, "long", std::string(kib << 10, 'v'))));
+  }
+  DatabaseView view;
+  ASSERT_TRUE(IsOk(ViewDatabase(pool->client(), "db", &view)));
+  EXPECT_GT(view.state.segments.size(), 4u);
+  const FsckReport report = Fsck(pool->client(), {.full = true});
+  for (const Finding& finding : report.findings) ADD_FAILURE() << ToString(finding);
+  EXPECT_EQ(report.exit_status(), 0);
+  ASSERT_EQ(report.databases.size(), 1u);
+  EXPECT_EQ(report.databases[0].spare_nodes, 1);
+  ASSERT_TRUE(IsOk(db->Close()));
 }
 
 TEST(FsckToolTest, AfterACrashNothingIsDamagedAndTheNextOwnerLeavesNoLeaks) {
