@@ -19,6 +19,7 @@ LocalShard::LocalShard(uint32_t id, std::unique_ptr<DB> db, Context context,
       engine_(EngineOf(db_.get())),
       family_set_(families),
       holds_(context_.comparator),
+      locks_(context_.clock),
       families_(std::make_shared<const Families>()),
       published_(families_.get()),
       participant_(this) {
@@ -91,12 +92,14 @@ Status LocalShard::Lost(const Status& fenced) const {
 
 Status LocalShard::Leave(Deadline deadline) {
   left_.store(true, std::memory_order_seq_cst);
+  locks_.End();
   participant_.Leave();
   return AwaitOperations(deadline);
 }
 
 Status LocalShard::Close() {
   left_.store(true, std::memory_order_release);
+  locks_.End();
   participant_.Close();
   return db_->Close();
 }

@@ -15,6 +15,7 @@
 #include "sharding/local_owner.h"
 #include "sharding/shard.h"
 #include "sharding/shard_map.h"
+#include "sharding/transactions/local_locks.h"
 #include "table/format/internal_key.h"
 #include "util/clock.h"
 #include "util/mutex.h"
@@ -52,12 +53,14 @@ class LocalShard final : public Shard {
   DB* db() const override { return db_.get(); }
   ColumnFamilyHandle* Handle(uint32_t family) const override;
   BatchParticipant* participant() override { return &participant_; }
+  LockParticipant* lock_participant() override { return &locks_; }
   ShardOwner* owner() const override { return context_.owner.get(); }
 
   DBImpl* engine() const { return engine_; }
   LocalOwner* local_owner() const { return context_.owner.get(); }
   LocalParticipant* batches() { return &participant_; }
   KeyHolds* holds() { return &holds_; }
+  LocalLocks* locks() { return &locks_; }
   Clock* clock() const { return context_.clock; }
   bool may_move() const { return context_.may_move; }
   /// A batch that has been prepared for so long is settled: its writer has given it up.
@@ -151,6 +154,7 @@ class LocalShard final : public Shard {
   DBImpl* const engine_;
   const ShardMap::FamilySet family_set_;
   KeyHolds holds_;
+  LocalLocks locks_;
   EpochDomain operations_;
   std::atomic<bool> left_{false};
   mutable std::atomic<bool> lost_{false};

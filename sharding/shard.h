@@ -11,6 +11,7 @@
 namespace nacre {
 
 class LocalShard;
+class LockParticipant;
 
 /// One shard of a keyspace, as this process reaches it. Either its database is open here
 /// (LocalShard), or another process serves it.
@@ -37,6 +38,7 @@ class Shard {
   /// there is none. It stays while the operation does that LocalShard::Read or Write calls.
   virtual ColumnFamilyHandle* Handle(uint32_t family) const = 0;
   virtual BatchParticipant* participant() = 0;
+  virtual LockParticipant* lock_participant() = 0;
   virtual ShardOwner* owner() const = 0;
 
  protected:

@@ -140,6 +140,8 @@ class ShardedDBImpl final : public ShardedDB {
   Status DrainMember(int64_t member, bool drain) override;
 
  private:
+  friend class MemberLocks;
+  friend class MembersBelow;
   friend class ShardedChecks;
   friend class ShardedLocks;
 

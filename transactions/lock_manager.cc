@@ -1,6 +1,7 @@
 #include "transactions/lock_manager.h"
 
 #include <algorithm>
+#include <iterator>
 #include <optional>
 #include <utility>
 
@@ -35,11 +36,11 @@ size_t LockManager::HashOf::operator()(const KeyView& key) const {
   return Hash64(key.key) + key.family * kSpread;
 }
 
-LockManager::LockManager(const TransactionDBOptions& options, Rob rob)
+LockManager::LockManager(const TransactionDBOptions& options, Clock* clock, RobLocks rob)
     : limit_(options.max_num_locks),
       stripe_count_(std::max<size_t>(options.num_stripes, 1)),
       rob_(std::move(rob)),
-      clock_(Clock::System()),
+      clock_(clock),
       stripes_(std::make_unique<Stripe[]>(stripe_count_)),
       graph_(options.max_num_deadlocks) {}
 
@@ -125,17 +126,20 @@ Status LockManager::Wait(Stripe* stripe, const LockOwner& owner, LockWaiter* wai
   return Status::OK();
 }
 
-Status LockManager::Lock(const LockOwner& owner, LockWaiter* waiter, uint32_t family,
-                         const Slice& key, bool exclusive) {
-  const KeyView locked_key{family, key};
+Status LockManager::Lock(const LockOwner& owner, LockWaiter* waiter, const LockWanted& wanted) {
+  const KeyView locked_key{wanted.family, wanted.key};
   Stripe* const stripe = StripeOf(locked_key);
   std::optional<Deadline> deadline;
   MutexLock lock(&stripe->mutex);
   for (;;) {
+    if (stripe->ended) return Status::Fenced("the locks are another process's now");
+    if (wanted.upgrade && !HoldsIn(*stripe, owner.id, locked_key)) {
+      return Status::Busy("the lock was lost");
+    }
     std::vector<TransactionID> others;
     uint64_t expires_nanos = 0;
     Status status;
-    if (TryLock(stripe, owner, locked_key, exclusive, &others, &expires_nanos, &status)) {
+    if (TryLock(stripe, owner, locked_key, wanted.exclusive, &others, &expires_nanos, &status)) {
       return status;
     }
     if (!deadline.has_value() && owner.timeout_ms >= 0) {
@@ -145,7 +149,8 @@ Status LockManager::Lock(const LockOwner& owner, LockWaiter* waiter, uint32_t fa
       return Status::TimedOut("lock timeout: the key is locked by transaction " +
                               std::to_string(others.front()));
     }
-    NACRE_RETURN_IF_ERROR(Wait(stripe, owner, waiter, {owner.id, family, exclusive, key.ToString()},
+    NACRE_RETURN_IF_ERROR(Wait(stripe, owner, waiter,
+                               {owner.id, wanted.family, wanted.exclusive, wanted.key.ToString()},
                                others, expires_nanos, deadline.has_value() ? &*deadline : nullptr));
   }
 }
@@ -164,17 +169,58 @@ void LockManager::Unlock(TransactionID owner, uint32_t family, const Slice& key)
   const KeyView locked_key{family, key};
   Stripe* const stripe = StripeOf(locked_key);
   MutexLock lock(&stripe->mutex);
-  const auto found = stripe->keys.find(locked_key);
-  if (found == stripe->keys.end()) return;
-  std::vector<TransactionID>& owners = found->second.owners;
-  const auto mine = std::find(owners.begin(), owners.end(), owner);
-  if (mine == owners.end()) return;  // It was robbed.
-  owners.erase(mine);
-  if (owners.empty()) {
-    stripe->keys.erase(found);
-    if (limit_ > 0) count_.fetch_sub(1, std::memory_order_relaxed);
+  if (const auto found = stripe->keys.find(locked_key); found != stripe->keys.end()) {
+    Remove(stripe, owner, found);
   }
+}
+
+LockManager::LockedKeys::iterator LockManager::Remove(Stripe* stripe, TransactionID owner,
+                                                      LockedKeys::iterator locked) {
+  std::vector<TransactionID>& owners = locked->second.owners;
+  const auto mine = std::find(owners.begin(), owners.end(), owner);
+  if (mine == owners.end()) return std::next(locked);  // It was robbed.
+  owners.erase(mine);
   if (stripe->waiters > 0) stripe->changed.SignalAll();
+  if (!owners.empty()) return std::next(locked);
+  if (limit_ > 0) count_.fetch_sub(1, std::memory_order_relaxed);
+  return stripe->keys.erase(locked);
+}
+
+void LockManager::UnlockAll(TransactionID owner, const KeyTracker& keys) noexcept {
+  keys.ForEach([this, owner](uint32_t family, const std::string& key, const TrackedKey&) {
+    Unlock(owner, family, key);
+  });
+}
+
+void LockManager::UnlockAll(TransactionID owner) noexcept {
+  for (size_t i = 0; i < stripe_count_; ++i) {
+    Stripe* const stripe = &stripes_[i];
+    MutexLock lock(&stripe->mutex);
+    for (auto it = stripe->keys.begin(); it != stripe->keys.end();) it = Remove(stripe, owner, it);
+  }
+}
+
+bool LockManager::HoldsIn(const Stripe& stripe, TransactionID owner, const KeyView& key) {
+  const auto found = stripe.keys.find(key);
+  return found != stripe.keys.end() &&
+         std::ranges::find(found->second.owners, owner) != found->second.owners.end();
+}
+
+bool LockManager::Holds(TransactionID owner, uint32_t family, const Slice& key) const {
+  const KeyView locked_key{family, key};
+  Stripe* const stripe = StripeOf(locked_key);
+  MutexLock lock(&stripe->mutex);
+  return HoldsIn(*stripe, owner, locked_key);
+}
+
+void LockManager::End() {
+  for (size_t i = 0; i < stripe_count_; ++i) {
+    Stripe& stripe = stripes_[i];
+    MutexLock lock(&stripe.mutex);
+    stripe.ended = true;
+    stripe.keys.clear();
+    stripe.changed.SignalAll();
+  }
 }
 
 std::unordered_multimap<uint32_t, KeyLockInfo> LockManager::Locks() const {

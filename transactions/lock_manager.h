@@ -3,7 +3,6 @@
 #include <atomic>
 #include <chrono>
 #include <cstdint>
-#include <functional>
 #include <memory>
 #include <string>
 #include <unordered_map>
@@ -12,32 +11,14 @@
 #include "nacre/slice.h"
 #include "nacre/status.h"
 #include "nacre/utilities/transaction_db.h"
+#include "transactions/key_locks.h"
 #include "transactions/wait_graph.h"
 #include "util/clock.h"
 #include "util/mutex.h"
 
 namespace nacre {
 
-/// The transaction that asks for a lock, and how long it waits.
-struct LockOwner {
-  TransactionID id = 0;
-  int64_t timeout_ms = 0;      ///< Negative: for as long as it takes.
-  uint64_t expires_nanos = 0;  ///< Others may take its locks from then on; 0: never.
-  bool deadlock_detect = false;
-  int64_t deadlock_detect_depth = 0;
-};
-
-/// Is told which transactions it waits for, under the lock manager's mutexes.
-class LockWaiter {
- public:
-  virtual ~LockWaiter() = default;
-  virtual void BeginWait(const std::vector<TransactionID>& owners, uint32_t family,
-                         const Slice& key) = 0;
-  virtual void EndWait() = 0;
-};
-
-/// Locks of single keys, exclusive or shared, divided among stripes by hash. An owner that has
-/// expired loses its locks to others who want them.
+/// Locks in the memory of this process, divided among stripes by hash.
 ///
 /// A waiter sleeps on its stripe's condition, and checks again whenever a lock of the stripe is
 /// given up or gets one more owner: that keeps the graph of waits true, too. There is no queue.
@@ -46,23 +27,25 @@ class LockWaiter {
 /// memory.
 ///
 /// Thread safety: all methods may be called from many threads at once.
-class LockManager {
+class LockManager final : public KeyLocks {
  public:
-  /// Whether an expired owner loses its locks. It cannot commit any more then.
-  using Rob = std::function<bool(TransactionID)>;
-  LockManager(const TransactionDBOptions& options, Rob rob);
+  LockManager(const TransactionDBOptions& options, Clock* clock, RobLocks rob);
 
-  /// Also makes a lock that `owner` has exclusive or shared. `TimedOut`: others have it. `Busy`: to
-  /// wait for them would be a deadlock, or there are too many locks. `waiter` may be null.
-  Status Lock(const LockOwner& owner, LockWaiter* waiter, uint32_t family, const Slice& key,
-              bool exclusive);
-  /// Nothing, if it has not got it.
-  void Unlock(TransactionID owner, uint32_t family, const Slice& key) noexcept;
-  /// Makes an exclusive lock shared again. Nothing, if `owner` has not got it.
-  void Share(TransactionID owner, uint32_t family, const Slice& key) noexcept;
+  /// `Fenced` since End.
+  Status Lock(const LockOwner& owner, LockWaiter* waiter, const LockWanted& wanted) override;
+  void Unlock(TransactionID owner, uint32_t family, const Slice& key) noexcept override;
+  void UnlockAll(TransactionID owner, const KeyTracker& keys) noexcept override;
+  /// Gives up all that `owner` has got, by looking at every lock.
+  void UnlockAll(TransactionID owner) noexcept;
+  void Share(TransactionID owner, uint32_t family, const Slice& key) noexcept override;
 
-  std::unordered_multimap<uint32_t, KeyLockInfo> Locks() const;
-  WaitGraph* graph() { return &graph_; }
+  bool Holds(TransactionID owner, uint32_t family, const Slice& key) const;
+  /// No lock is held, given or waited for from here on.
+  void End();
+
+  std::unordered_multimap<uint32_t, KeyLockInfo> Locks() const override;
+  std::vector<DeadlockPath> Deadlocks() const override { return graph_.Deadlocks(); }
+  void SetDeadlocksRemembered(uint32_t count) override { graph_.SetRemembered(count); }
 
  private:
   struct Held {
@@ -90,14 +73,21 @@ class LockManager {
       return a.family == b.family && a.key == b.key;
     }
   };
+  using LockedKeys = std::unordered_map<LockedKey, Held, HashOf, AreEqual>;
   struct Stripe {
     Mutex mutex;
     CondVar changed{&mutex};
     int waiters GUARDED_BY(mutex) = 0;
-    std::unordered_map<LockedKey, Held, HashOf, AreEqual> keys GUARDED_BY(mutex);
+    bool ended GUARDED_BY(mutex) = false;
+    LockedKeys keys GUARDED_BY(mutex);
   };
 
   Stripe* StripeOf(const KeyView& key) const;
+  static bool HoldsIn(const Stripe& stripe, TransactionID owner, const KeyView& key)
+      REQUIRES(stripe.mutex);
+  /// Takes `owner` out of those that have the lock. Answers what comes after it.
+  LockedKeys::iterator Remove(Stripe* stripe, TransactionID owner, LockedKeys::iterator locked)
+      REQUIRES(stripe->mutex);
   /// False: `*others` have it, and keep it until `*expires_nanos` at least (0: for ever).
   bool TryLock(Stripe* stripe, const LockOwner& owner, const KeyView& key, bool exclusive,
                std::vector<TransactionID>* others, uint64_t* expires_nanos, Status* status)
@@ -114,7 +104,7 @@ class LockManager {
 
   const int64_t limit_;
   const size_t stripe_count_;
-  const Rob rob_;
+  const RobLocks rob_;
   Clock* const clock_;
   std::atomic<int64_t> count_{0};
   const std::unique_ptr<Stripe[]> stripes_;

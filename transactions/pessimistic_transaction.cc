@@ -14,7 +14,7 @@ namespace {
 /// kept.
 class NewLock {
  public:
-  NewLock(LockManager* locks, TransactionID owner, uint32_t family, const Slice& key)
+  NewLock(KeyLocks* locks, TransactionID owner, uint32_t family, const Slice& key)
       : locks_(locks), owner_(owner), family_(family), key_(key) {}
   ~NewLock() {
     if (change_ == Change::kGot) locks_->Unlock(owner_, family_, key_);
@@ -30,7 +30,7 @@ class NewLock {
  private:
   enum class Change : uint8_t { kNone, kGot, kUpgraded };
 
-  LockManager* const locks_;
+  KeyLocks* const locks_;
   const TransactionID owner_;
   const uint32_t family_;
   const Slice key_;
@@ -93,13 +93,14 @@ Status PessimisticTransaction::TryLock(ColumnFamilyHandle* family, const Slice& 
   const bool upgrade = before != nullptr && exclusive && !before->exclusive;
   NewLock lock(txn_db_->locks(), id_, id, key);
   if (before == nullptr || upgrade) {
-    NACRE_RETURN_IF_ERROR(txn_db_->locks()->Lock(Owner(), this, id, key, exclusive));
+    const LockWanted wanted{.family = id, .key = key, .exclusive = exclusive, .upgrade = upgrade};
+    NACRE_RETURN_IF_ERROR(txn_db_->locks()->Lock(Owner(), this, wanted));
     before == nullptr ? lock.WasGot() : lock.WasUpgraded();
   }
   SetSnapshotIfNeeded();
   SequenceNumber sequence = before == nullptr ? kMaxSequenceNumber : before->sequence;
   if (do_validate && GetSnapshot() == nullptr) {
-    if (before == nullptr) sequence = db()->GetLatestSequenceNumber();
+    if (before == nullptr) sequence = txn_db_->below()->SequenceOfLock();
   } else if (do_validate && sequence > GetSnapshot()->GetSequenceNumber()) {
     NACRE_RETURN_IF_ERROR(txn_db_->below()->CheckUnwritten(id, key, *GetSnapshot()));
     sequence = GetSnapshot()->GetSequenceNumber();
@@ -118,8 +119,7 @@ std::unique_ptr<ColumnFamilyHandle> PessimisticTransaction::FindHandle(uint32_t 
 }
 
 void PessimisticTransaction::ReleaseKeys() {
-  tracked().ForEach(
-      [this](uint32_t family, const std::string& key, const TrackedKey&) { Unlock(family, key); });
+  if (tracked().size() > 0) txn_db_->locks()->UnlockAll(id_, tracked());
 }
 
 void PessimisticTransaction::BeginWait(const std::vector<TransactionID>& owners, uint32_t family,
@@ -237,6 +237,11 @@ Status PessimisticTransaction::Recover(const TransactionName& name, const WriteB
 
 Status PessimisticTransaction::WriteUpdates() {
   WriteBatch* batch = GetWriteBatch()->GetWriteBatch();
+  if (txn_db_->below()->may_lose_locks()) {
+    return skip_concurrency_control_
+               ? db()->Write(GetWriteOptions(), batch)
+               : txn_db_->below()->WriteLocked(GetWriteOptions(), id_, tracked(), batch);
+  }
   if (!recorded_) {
     return batch->Count() == 0 ? Status::OK() : db()->Write(GetWriteOptions(), batch);
   }

@@ -17,7 +17,7 @@ namespace {
 /// Holds locks for the time of a write.
 class HeldLocks {
  public:
-  HeldLocks(LockManager* locks, const LockOwner& owner) : locks_(locks), owner_(owner) {}
+  HeldLocks(KeyLocks* locks, const LockOwner& owner) : locks_(locks), owner_(owner) {}
   ~HeldLocks() {
     for (const auto& [family, key] : keys_) locks_->Unlock(owner_.id, family, key);
   }
@@ -26,11 +26,19 @@ class HeldLocks {
 
   Status Lock(uint32_t family, const Slice& key) {
     keys_.emplace_back(family, key.ToString());  // First, so that no lock is forgotten.
-    return locks_->Lock(owner_, nullptr, family, key, /*exclusive=*/true);
+    return locks_->Lock(owner_, nullptr, {.family = family, .key = key});
+  }
+  TransactionID owner() const { return owner_.id; }
+  KeyTracker Tracked() const {
+    KeyTracker tracked;
+    for (const auto& [family, key] : keys_) {
+      tracked.Track(family, key, /*sequence=*/0, /*read_only=*/false, /*exclusive=*/true);
+    }
+    return tracked;
   }
 
  private:
-  LockManager* const locks_;
+  KeyLocks* const locks_;
   const LockOwner owner_;
   std::vector<std::pair<uint32_t, std::string>> keys_;
 };
@@ -52,6 +60,7 @@ class EngineBelow final : public LockedDatabase {
     return engine_->key_sequences().FindHandle(family);
   }
   PreparedStore* prepared() override { return &prepared_; }
+  SequenceNumber SequenceOfLock() const override { return engine_->GetLatestSequenceNumber(); }
 
  private:
   const DBImpl* const engine_;
@@ -66,7 +75,7 @@ PessimisticTransactionDB::PessimisticTransactionDB(std::unique_ptr<DB> db,
     : TransactionDB(std::move(db)),
       below_(std::move(below)),
       options_(options),
-      locks_(options, [this](TransactionID id) { return Rob(id); }) {}
+      locks_(below_->NewLocks(options, [this](TransactionID id) { return Rob(id); })) {}
 
 PessimisticTransactionDB::~PessimisticTransactionDB() = default;
 
@@ -98,34 +107,46 @@ LockOwner PessimisticTransactionDB::PlainOwner() {
           .timeout_ms = options_.default_lock_timeout};
 }
 
-template <typename WriteKey>
-Status PessimisticTransactionDB::WriteLocked(ColumnFamilyHandle* family, const Slice& key,
-                                             WriteKey write) {
+template <typename WriteKey, typename AddUpdate>
+Status PessimisticTransactionDB::WriteLocked(const WriteOptions& options,
+                                             ColumnFamilyHandle* family, const Slice& key,
+                                             WriteKey write, AddUpdate add) {
   return CatchAll([&]() -> Status {
-    HeldLocks held(&locks_, PlainOwner());
+    HeldLocks held(locks_.get(), PlainOwner());
     NACRE_RETURN_IF_ERROR(held.Lock(IdOf(family), key));
-    return write();
+    if (!below_->may_lose_locks()) return write();
+    WriteBatch update;
+    NACRE_RETURN_IF_ERROR(add(&update));
+    return below_->WriteLocked(options, held.owner(), held.Tracked(), &update);
   });
 }
 
 Status PessimisticTransactionDB::Put(const WriteOptions& options, ColumnFamilyHandle* family,
                                      const Slice& key, const Slice& value) {
-  return WriteLocked(family, key, [&] { return db_->Put(options, family, key, value); });
+  return WriteLocked(
+      options, family, key, [&] { return db_->Put(options, family, key, value); },
+      [&](WriteBatch* batch) { return batch->Put(family, key, value); });
 }
 
 Status PessimisticTransactionDB::Delete(const WriteOptions& options, ColumnFamilyHandle* family,
                                         const Slice& key) {
-  return WriteLocked(family, key, [&] { return db_->Delete(options, family, key); });
+  return WriteLocked(
+      options, family, key, [&] { return db_->Delete(options, family, key); },
+      [&](WriteBatch* batch) { return batch->Delete(family, key); });
 }
 
 Status PessimisticTransactionDB::SingleDelete(const WriteOptions& options,
                                               ColumnFamilyHandle* family, const Slice& key) {
-  return WriteLocked(family, key, [&] { return db_->SingleDelete(options, family, key); });
+  return WriteLocked(
+      options, family, key, [&] { return db_->SingleDelete(options, family, key); },
+      [&](WriteBatch* batch) { return batch->SingleDelete(family, key); });
 }
 
 Status PessimisticTransactionDB::Merge(const WriteOptions& options, ColumnFamilyHandle* family,
                                        const Slice& key, const Slice& operand) {
-  return WriteLocked(family, key, [&] { return db_->Merge(options, family, key, operand); });
+  return WriteLocked(
+      options, family, key, [&] { return db_->Merge(options, family, key, operand); },
+      [&](WriteBatch* batch) { return batch->Merge(family, key, operand); });
 }
 
 Status PessimisticTransactionDB::DeleteRange(const WriteOptions& /*options*/,
@@ -157,9 +178,11 @@ Status PessimisticTransactionDB::WriteAllLocked(const WriteOptions& options, Wri
         keys.emplace(family, key.ToString());
       }));
   if (ranges) return Status::NotSupported("DeleteRange in a TransactionDB");
-  HeldLocks held(&locks_, PlainOwner());
+  HeldLocks held(locks_.get(), PlainOwner());
   for (const auto& [family, key] : keys) NACRE_RETURN_IF_ERROR(held.Lock(family, key));
-  return db_->Write(options, updates);
+  return below_->may_lose_locks()
+             ? below_->WriteLocked(options, held.owner(), held.Tracked(), updates)
+             : db_->Write(options, updates);
 }
 
 // ---- Transactions -----------------------------------------------------------------------------

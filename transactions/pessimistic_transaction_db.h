@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "nacre/utilities/transaction_db.h"
-#include "transactions/lock_manager.h"
+#include "transactions/key_locks.h"
 #include "transactions/locked_database.h"
 #include "util/mutex.h"
 
@@ -49,17 +49,17 @@ class PessimisticTransactionDB final : public TransactionDB {
   Transaction* GetTransactionByName(const TransactionName& name) override;
   void GetAllPreparedTransactions(std::vector<Transaction*>* transactions) override;
   std::unordered_multimap<uint32_t, KeyLockInfo> GetLockStatusData() override {
-    return locks_.Locks();
+    return locks_->Locks();
   }
-  std::vector<DeadlockPath> GetDeadlockInfoBuffer() override { return locks_.graph()->Deadlocks(); }
-  void SetDeadlockInfoBufferSize(uint32_t size) override { locks_.graph()->SetRemembered(size); }
+  std::vector<DeadlockPath> GetDeadlockInfoBuffer() override { return locks_->Deadlocks(); }
+  void SetDeadlockInfoBufferSize(uint32_t size) override { locks_->SetDeadlocksRemembered(size); }
 
   // ---- For transactions ----
 
   DB* base() const { return db_.get(); }
   LockedDatabase* below() const { return below_.get(); }
   const TransactionDBOptions& options() const { return options_; }
-  LockManager* locks() { return &locks_; }
+  KeyLocks* locks() const { return locks_.get(); }
   /// False: another one has the name.
   bool AddName(const TransactionName& name, PessimisticTransaction* transaction) EXCLUDES(mutex_);
   void RemoveName(const TransactionName& name) EXCLUDES(mutex_);
@@ -70,15 +70,17 @@ class PessimisticTransactionDB final : public TransactionDB {
  private:
   /// An owner for one write outside transactions.
   LockOwner PlainOwner();
-  template <typename WriteKey>
-  Status WriteLocked(ColumnFamilyHandle* family, const Slice& key, WriteKey write);
+  /// Calls `write` with the lock of the key, or writes what `add` adds to a batch.
+  template <typename WriteKey, typename AddUpdate>
+  Status WriteLocked(const WriteOptions& options, ColumnFamilyHandle* family, const Slice& key,
+                     WriteKey write, AddUpdate add);
   Status WriteAllLocked(const WriteOptions& options, WriteBatch* updates);
   bool Rob(TransactionID id) EXCLUDES(mutex_);
 
   const std::unique_ptr<LockedDatabase> below_;
   const TransactionDBOptions options_;
   std::atomic<TransactionID> next_id_{1};
-  LockManager locks_;
+  const std::unique_ptr<KeyLocks> locks_;
 
   Mutex mutex_;
   std::map<TransactionName, PessimisticTransaction*> names_ GUARDED_BY(mutex_);

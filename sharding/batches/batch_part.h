@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "nacre/db.h"
+#include "nacre/utilities/transaction.h"
 #include "nacre/write_batch.h"
 
 namespace nacre {
@@ -19,11 +20,21 @@ struct KeyCheck {
   const Snapshot* since = nullptr;
 };
 
+/// A key that a transaction has locked.
+struct KeyLock {
+  uint32_t family = 0;
+  std::string key;
+};
+
 /// What of a batch belongs to one shard. Its families have their ids in the keyspace.
 struct BatchPart {
   size_t shard = 0;
   WriteBatch updates{};
   std::vector<KeyCheck> checks{};
+  /// Those that its transaction needs to have still when it commits.
+  std::vector<KeyLock> locks{};
+  /// That transaction, as LocalLocks calls it; of a shard elsewhere, as this process does.
+  TransactionID lock_owner = 0;
 };
 
 }  // namespace nacre

@@ -215,6 +215,9 @@ KeySets KeysOf(const BatchPart& part) {
   for (const KeyCheck& check : part.checks) {
     keys.push_back({.family = check.family, .begin = check.key});
   }
+  for (const KeyLock& lock : part.locks) {
+    keys.push_back({.family = lock.family, .begin = lock.key});
+  }
   return keys;
 }
 

@@ -39,7 +39,7 @@ Status KeepFamilies(const std::function<bool(uint32_t id)>& has, WriteBatch* bat
 
 /// The keys of updates. Families have the ids that the batch has for them.
 KeySets KeysOf(const WriteBatch& batch);
-/// The keys of its updates and of its checks.
+/// The keys of its updates, of its checks and of its locks.
 KeySets KeysOf(const BatchPart& part);
 
 }  // namespace nacre

@@ -64,7 +64,7 @@ Status LocalParticipant::Prepare(const std::string& batch, const WriteOptions& o
     batches_.emplace(batch, entry);
   }
   Status status = shard_->AwaitOperations(deadline);
-  if (status.ok()) status = Check(part.checks);
+  if (status.ok()) status = Check(part);
   if (status.ok() && needs_entry && !NACRE_PLANTED_BUG("batch.decided-unprepared")) {
     status = store_.Add(options, batch, entry.part);
     if (!status.ok()) RemoveEntry(batch, options);
@@ -81,8 +81,13 @@ Status LocalParticipant::Prepare(const std::string& batch, const WriteOptions& o
   return Status::OK();
 }
 
-Status LocalParticipant::Check(const std::vector<KeyCheck>& checks) const {
-  for (const KeyCheck& check : checks) {
+Status LocalParticipant::Check(const BatchPart& part) const {
+  if (!part.locks.empty()) {
+    NACRE_RETURN_IF_ERROR(shard_->locks()->Check(part));
+    // The next owner gives locks of its own.
+    NACRE_RETURN_IF_ERROR(shard_->CheckOwned());
+  }
+  for (const KeyCheck& check : part.checks) {
     const SequenceNumber since = check.since->GetSequenceNumber();
     SequenceNumber latest = 0;
     NACRE_RETURN_IF_ERROR(shard_->LatestSequenceOf(check.family, check.key, since, &latest));

@@ -84,8 +84,9 @@ class LocalParticipant final : public BatchParticipant {
   };
 
   Status Left() const;
-  /// `Busy` if one of the keys was written since. The batch holds them.
-  Status Check(const std::vector<KeyCheck>& checks) const;
+  /// `Busy` if one of the keys that it checks was written since, or one of its locks is lost. The
+  /// batch holds them.
+  Status Check(const BatchPart& part) const;
   /// The batch, whose state is now kWriting. Null: it is not prepared.
   Batch* BeginWriting(const std::string& batch) EXCLUDES(mutex_);
   void EndWriting(const std::string& batch, Batch::State state) EXCLUDES(mutex_);

@@ -34,7 +34,10 @@ class RemoteOwner final : public ShardOwner {
                        std::vector<const Snapshot*>* snapshots) override;
   void OpenGate(Token token) override;
 
-  Deadline OperationDeadline() const { return Deadline::After(clock_, operation_timeout_); }
+  /// That of an operation which may `wait` for so long for something besides.
+  Deadline OperationDeadline(std::chrono::milliseconds wait = {}) const {
+    return Deadline::After(clock_, operation_timeout_ + wait);
+  }
   /// What the member may wait for something: a little less than is left, so that its answer comes
   /// before the caller gives up.
   static uint64_t PatienceMicros(Deadline deadline);

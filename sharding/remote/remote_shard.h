@@ -8,6 +8,7 @@
 #include "sharding/remote/remote_owner.h"
 #include "sharding/shard.h"
 #include "sharding/shard_map.h"
+#include "sharding/transactions/lock_participant.h"
 
 namespace nacre {
 
@@ -17,7 +18,7 @@ class ShardFollowers;
 /// A shard that another member serves. Each operation is a request to it.
 ///
 /// Thread safety: as Shard.
-class RemoteShard final : public Shard, private BatchParticipant {
+class RemoteShard final : public Shard, private BatchParticipant, private LockParticipant {
  public:
   /// `families` are those of the keyspace, without the default one. `followers` outlives it.
   RemoteShard(uint32_t id, std::string database, const std::vector<ShardMap::Family>& families,
@@ -28,6 +29,7 @@ class RemoteShard final : public Shard, private BatchParticipant {
   DB* db() const override;
   ColumnFamilyHandle* Handle(uint32_t family) const override;
   BatchParticipant* participant() override { return this; }
+  LockParticipant* lock_participant() override { return this; }
   ShardOwner* owner() const override { return owner_.get(); }
 
  private:
@@ -43,6 +45,11 @@ class RemoteShard final : public Shard, private BatchParticipant {
   Status Settle(const std::string& batch, bool* decided) override;
   void Forget(const std::string& batch) override;
   void Fail(const std::string& batch, const Status& why) override;
+
+  // ---- remote_locks.cc ----
+  Status Lock(const LockOwner& owner, const LockWanted& wanted) override;
+  Status Share(TransactionID owner, const KeyLock& key) override;
+  Status Unlock(TransactionID owner, const std::vector<KeyLock>& keys, bool all) override;
 
   const std::shared_ptr<RemoteOwner> owner_;
   std::unique_ptr<RemoteDB> db_;

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "nacre/db.h"
+#include "nacre/utilities/transaction.h"
 #include "sharding/local_owner.h"
 #include "sharding/local_shard.h"
 #include "util/mutex.h"
@@ -33,7 +34,7 @@ class ServedSnapshot {
 };
 
 /// What the clients of a ShardServer have there, which ends with them: snapshots, gates that they
-/// closed, and batches that they have prepared.
+/// closed, batches that they have prepared, and locks.
 ///
 /// Thread safety: all methods may be called from many threads at once.
 class ServedClients {
@@ -59,21 +60,44 @@ class ServedClients {
   void AddBatch(Client client, uint32_t shard, const std::string& batch) EXCLUDES(mutex_);
   void RemoveBatch(Client client, uint32_t shard, const std::string& batch) EXCLUDES(mutex_);
 
-  /// Releases and opens what the client has, and answers its batches.
+  /// What the locks of the shard call a transaction of the client, which may lock keys there from
+  /// here on; `FindLocker`: 0 if it does not.
+  TransactionID AddLocker(Client client, uint64_t transaction,
+                          const std::shared_ptr<LocalShard>& shard) EXCLUDES(mutex_);
+  TransactionID FindLocker(Client client, uint64_t transaction, const LocalShard& shard) const
+      EXCLUDES(mutex_);
+  /// The transaction has nothing locked there.
+  void RemoveLocker(Client client, uint64_t transaction, const LocalShard& shard) EXCLUDES(mutex_);
+  /// An attempt to lock a key that the client has given up, and that may be under way.
+  void CancelAttempt(Client client, uint64_t attempt) EXCLUDES(mutex_);
+  /// Whether it was cancelled.
+  bool IsCancelled(Client client, uint64_t attempt) const EXCLUDES(mutex_);
+
+  /// Releases, opens and unlocks what the client has, and answers its batches.
   Prepared EndClient(Client client) EXCLUDES(mutex_);
-  /// Drops the snapshots of a shard that is served no more.
-  void DropSnapshotsOf(uint32_t shard) EXCLUDES(mutex_);
+  /// Drops the snapshots and locks of a shard that is served no more.
+  void DropThoseOf(uint32_t shard) EXCLUDES(mutex_);
 
  private:
+  struct Locker {
+    TransactionID id = 0;
+    std::set<std::shared_ptr<LocalShard>> shards;
+  };
   struct Belongings {
     std::map<uint64_t, std::shared_ptr<ServedSnapshot>> snapshots;
     std::set<LocalOwner::Token> tokens;
     Prepared batches;
+    std::map<uint64_t, Locker> lockers;  ///< By their transactions.
+    std::set<uint64_t> cancelled;        ///< Attempts to lock keys.
   };
+
+  /// Null if it has locked nothing.
+  const Locker* LockerOf(Client client, uint64_t transaction) const REQUIRES(mutex_);
 
   const std::shared_ptr<LocalOwner> owner_;
   mutable Mutex mutex_;
   uint64_t last_snapshot_ GUARDED_BY(mutex_) = 0;
+  uint64_t last_locker_ GUARDED_BY(mutex_) = 0;
   std::map<Client, Belongings> clients_ GUARDED_BY(mutex_);
 };
 

@@ -42,8 +42,8 @@ class ShardServer final : private pool::RequestHandler {
 
   /// Where others reach it. Since Start.
   const std::string& address() const { return server_->address(); }
-  /// Drops the snapshots of a shard that is served no more.
-  void DropSnapshotsOf(uint32_t shard) { clients_.DropSnapshotsOf(shard); }
+  /// Drops the snapshots and locks of a shard that is served no more.
+  void DropThoseOf(uint32_t shard) { clients_.DropThoseOf(shard); }
 
  private:
   struct Done {

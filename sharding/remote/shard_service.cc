@@ -46,6 +46,10 @@ bool NamesLaterFamily(const MemberRequest& request, uint32_t next_family) {
              std::ranges::any_of(request.batch().checks(), [next_family](const auto& check) {
                return check.family() >= next_family;
              });
+    case MemberRequest::kLock:
+      return std::ranges::any_of(request.lock().keys(), [next_family](const auto& key) {
+        return key.family() >= next_family;
+      });
     default:
       return false;
   }
@@ -72,7 +76,8 @@ Status ShardService::Run(Client client, const MemberRequest& request, MemberRepl
                          bool* would_wait) {
   const auto body = request.body_case();
   const bool may_take_long = body != MemberRequest::kWrite && body != MemberRequest::kRead &&
-                             body != MemberRequest::kReleaseSnapshots;
+                             body != MemberRequest::kReleaseSnapshots &&
+                             body != MemberRequest::kLock;
   if (may_take_long && would_wait != nullptr) {
     *would_wait = true;
     return Status::OK();
@@ -115,6 +120,8 @@ Status ShardService::RunOnShard(Client client, const std::shared_ptr<LocalShard>
       return TakeSnapshot(client, shard, reply->mutable_get_snapshot());
     case MemberRequest::kDatabase:
       return RunDatabase(shard.get(), request.database(), reply->mutable_database());
+    case MemberRequest::kLock:
+      return RunLock(client, shard, request.lock(), would_wait);
     case MemberRequest::kBatch:
       return RunBatch(client, shard.get(), request.batch(), reply->mutable_batch());
     default:
@@ -182,6 +189,7 @@ Status ShardService::RunPart(Client client, LocalShard* shard, const BatchReques
     part.checks.push_back(
         {.family = check.family(), .key = check.key(), .since = held.back()->get()});
   }
+  AddLocks(client, *shard, request, &part);
   // If the client ends meanwhile, it is settled.
   clients_->AddBatch(client, shard->id(), batch);
   const bool alone = request.step() == BatchRequest::WRITE_ALONE;

@@ -41,6 +41,16 @@ class ShardService {
   Status RunBatch(Client client, LocalShard* shard, const sharding::BatchRequest& request,
                   sharding::BatchReply* reply);
 
+  // ---- shard_lock_requests.cc ----
+  Status RunLock(Client client, const std::shared_ptr<LocalShard>& shard,
+                 const sharding::LockRequest& request, bool* would_wait);
+  Status Lock(Client client, const std::shared_ptr<LocalShard>& shard,
+              const sharding::LockRequest& request, bool* would_wait);
+  void Unlock(Client client, LocalShard* shard, const sharding::LockRequest& request);
+  /// The locks that a part of a batch has to have.
+  void AddLocks(Client client, const LocalShard& shard, const sharding::BatchRequest& request,
+                BatchPart* part) const;
+
   // ---- shard_operations.cc ----
   static Status Write(LocalShard* shard, const sharding::WriteRequest& request, bool* would_wait);
   Status Read(Client client, LocalShard* shard, const sharding::ReadRequest& request,

@@ -4,8 +4,6 @@
 #include <string>
 #include <utility>
 
-#include "sharding/batches/batch_parts.h"
-#include "sharding/batches/shared_batch.h"
 #include "sharding/remote/remote_db.h"
 #include "sharding/snapshots/sharded_snapshot.h"
 
@@ -99,25 +97,14 @@ Status ShardedChecks::Write(const WriteOptions& options, const KeyTracker& track
 
 Status ShardedChecks::WriteIn(const ShardedView& view, const WriteOptions& options,
                               const KeyTracker& tracked, const WriteBatch& updates) const {
-  std::vector<BatchPart> parts;
-  NACRE_RETURN_IF_ERROR(DivideBatch(view.map, updates, &parts));
-  Parts by_shard;
-  for (BatchPart& part : parts) by_shard.emplace(part.shard, std::move(part));
-  NACRE_RETURN_IF_ERROR(AddChecks(view, tracked, &by_shard));
-  parts.clear();
-  for (auto& [index, part] : by_shard) parts.push_back(std::move(part));
-  if (parts.empty()) return Status::OK();
-  const Deadline deadline = db_->OperationDeadline();
-  if (parts.size() == 1) {
-    return view.shards[parts.front().shard]->participant()->WriteAlone(db_->NextBatch(), options,
-                                                                       parts.front(), deadline);
-  }
-  SharedBatch batch(view, &parts, db_->NextBatch());
-  return updates.Count() == 0 ? batch.Check(deadline) : batch.Commit(options, deadline);
+  TransactionParts parts(&view);
+  NACRE_RETURN_IF_ERROR(parts.AddUpdates(updates));
+  NACRE_RETURN_IF_ERROR(AddChecks(view, tracked, &parts));
+  return parts.Write(options, db_->NextBatch(), db_->OperationDeadline());
 }
 
 Status ShardedChecks::AddChecks(const ShardedView& view, const KeyTracker& tracked,
-                                Parts* parts) const {
+                                TransactionParts* parts) const {
   Status status;
   tracked.ForEach([&](uint32_t family, const std::string& key, const TrackedKey& each) {
     const size_t index = view.map.Find(key);
@@ -129,9 +116,8 @@ Status ShardedChecks::AddChecks(const ShardedView& view, const KeyTracker& track
       status = HasMoved(shard.id());
       return;
     }
-    BatchPart& part = (*parts)[index];
-    part.shard = index;
-    part.checks.push_back({.family = family, .key = key, .since = state->snapshot.get()});
+    parts->PartOf(index)->checks.push_back(
+        {.family = family, .key = key, .since = state->snapshot.get()});
   });
   return status;
 }

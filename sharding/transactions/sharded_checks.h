@@ -1,12 +1,11 @@
 #pragma once
 
-#include <map>
 #include <memory>
 #include <vector>
 
-#include "sharding/batches/batch_part.h"
 #include "sharding/sharded_db_impl.h"
 #include "sharding/transactions/shard_state.h"
+#include "sharding/transactions/transaction_parts.h"
 #include "transactions/write_checks.h"
 
 namespace nacre {
@@ -29,8 +28,6 @@ class ShardedChecks final : public WriteChecks {
   }
 
  private:
-  using Parts = std::map<size_t, BatchPart>;  ///< By index of the shard.
-
   /// The latest state of the key's shard.
   Status TakeState(ColumnFamilyHandle* family, const Slice& key, ShardState* state) const;
   Status TakeStateOf(const std::shared_ptr<Shard>& shard, uint32_t family, const Slice& key,
@@ -38,7 +35,8 @@ class ShardedChecks final : public WriteChecks {
   Status WriteIn(const ShardedView& view, const WriteOptions& options, const KeyTracker& tracked,
                  const WriteBatch& updates) const;
   /// `Busy` if the shard of a key has moved.
-  Status AddChecks(const ShardedView& view, const KeyTracker& tracked, Parts* parts) const;
+  Status AddChecks(const ShardedView& view, const KeyTracker& tracked,
+                   TransactionParts* parts) const;
 
   ShardedDBImpl* const db_;
   std::vector<ShardState> states_;  ///< Those that keys are compared with.

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "nacre/utilities/transaction_db.h"
+#include "sharding/transactions/member_locks.h"
 #include "transactions/pessimistic_transaction_db.h"
 
 namespace nacre {
@@ -37,14 +38,19 @@ Status TransactionDB::Open(const ShardedOptions& options, const TransactionDBOpt
                            const std::vector<ColumnFamilyDescriptor>& families,
                            std::vector<ColumnFamilyHandle*>* handles,
                            std::unique_ptr<TransactionDB>* db) {
-  if (!options.coordinator.empty()) {
-    return Status::NotSupported(
-        "TransactionDB: its locks are this process's own, and a keyspace with a coordinator has "
-        "other writers; OptimisticTransactionDB has none");
+  const bool has_members = !options.coordinator.empty();
+  if (has_members && db_options.max_num_locks >= 0) {
+    return Status::NotSupported("max_num_locks: each member would count its own locks only");
   }
   std::unique_ptr<ShardedDB> base;
   NACRE_RETURN_IF_ERROR(ShardedDB::Open(options, name, families, handles, &base));
-  auto below = std::make_unique<ShardedLocks>(static_cast<ShardedDBImpl*>(base.get()));
+  auto* const impl = static_cast<ShardedDBImpl*>(base.get());
+  std::unique_ptr<LockedDatabase> below;
+  if (has_members) {
+    below = std::make_unique<MembersBelow>(impl);
+  } else {
+    below = std::make_unique<ShardedLocks>(impl);
+  }
   *db = std::make_unique<PessimisticTransactionDB>(std::move(base), std::move(below), db_options);
   return Status::OK();
 }

@@ -20,6 +20,7 @@ class ShardedLocks final : public LockedDatabase {
     return db_->families_.NewHandle(family);
   }
   PreparedStore* prepared() override { return nullptr; }
+  SequenceNumber SequenceOfLock() const override { return db_->GetLatestSequenceNumber(); }
 
  private:
   ShardedDBImpl* const db_;

@@ -500,8 +500,8 @@ TEST(ShardedLocksTest, WhatIsNotThere) {
   ASSERT_TRUE(IsOk(transaction->Commit()));
   options.coordinator = "etcd:127.0.0.1:1";
   std::unique_ptr<TransactionDB> shared;
-  EXPECT_TRUE(IsFailure(TransactionDB::Open(options, {}, "locked", &shared),
-                        Status::Code::kNotSupported, "OptimisticTransactionDB"));
+  EXPECT_TRUE(IsFailure(TransactionDB::Open(options, {.max_num_locks = 10}, "locked", &shared),
+                        Status::Code::kNotSupported, "max_num_locks"));
 }
 
 }  // namespace

@@ -109,10 +109,16 @@ class TransactionDB : public StackableDB {
   static Status Open(const DBOptions& options, const TransactionDBOptions& db_options,
                      const std::string& name, const std::vector<ColumnFamilyDescriptor>& families,
                      std::vector<ColumnFamilyHandle*>* handles, std::unique_ptr<TransactionDB>* db);
-  /// The same over a keyspace that this process owns alone: GetBaseDB is a `ShardedDB`.
-  /// `NotSupported` with a coordinator, as locks are this process's own: several members use
-  /// `OptimisticTransactionDB`. A key whose shard was split or merged since the snapshot of its
-  /// transaction counts as written (`Busy`), and `Transaction::Prepare` is `NotSupported`.
+  /// The same over a keyspace: GetBaseDB is a `ShardedDB`. A key whose shard was split, merged or
+  /// moved since the snapshot of its transaction counts as written (`Busy`), and
+  /// `Transaction::Prepare` is `NotSupported`.
+  ///
+  /// With a coordinator the owner of a key's shard has its lock, for the transactions of all
+  /// processes that open the keyspace so. A lock is lost when its shard moves, is split or merged,
+  /// or when the owner dies, and when the process that has it dies. Each commit asks the owners, at
+  /// one moment, whether the transaction has all of its locks still; one that has lost one, and
+  /// upgrading a lock that was lost, are `Busy`. Deadlocks are found among transactions that wait
+  /// for keys of one shard; others end by the timeout. `max_num_locks` is `NotSupported`.
   static Status Open(const ShardedOptions& options, const TransactionDBOptions& db_options,
                      const std::string& name, std::unique_ptr<TransactionDB>* db);
   static Status Open(const ShardedOptions& options, const TransactionDBOptions& db_options,

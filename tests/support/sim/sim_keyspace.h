@@ -9,6 +9,7 @@
 
 #include "nacre/utilities/optimistic_transaction_db.h"
 #include "nacre/utilities/sharded_db.h"
+#include "nacre/utilities/transaction_db.h"
 #include "tests/support/sim/sim_case.h"
 #include "tests/support/sim/sim_coordinator.h"
 #include "tests/support/sim/sim_group.h"
@@ -23,7 +24,7 @@ namespace nacre::sim {
 ///   - A plain key has one writer at a time, too.
 ///   - To a list, which is a key of merges, each number is appended once.
 ///   - A counter is a key of each of two shards, which always have the same number. Transactions of
-///     all members count it up at once.
+///     all members count it up at once, optimistic ones or with locks.
 ///
 /// Lives until the simulation's process ends.
 class SharedKeyspace {
@@ -31,7 +32,9 @@ class SharedKeyspace {
   struct Member {
     ProcessId process = 0;
     std::string name;
-    std::unique_ptr<OptimisticTransactionDB> transactions;
+    // One of them.
+    std::unique_ptr<OptimisticTransactionDB> optimistic;
+    std::unique_ptr<TransactionDB> locked;
     ShardedDB* db = nullptr;  ///< What is below it.
     bool serves = false;      ///< It owns shards, too.
     bool open = false;        ///< It has the keyspace open, and lives.
@@ -39,7 +42,11 @@ class SharedKeyspace {
     int running = 0;          ///< Its threads.
   };
 
-  SharedKeyspace(Scheduler* scheduler, Case* c, size_t shards, size_t groups);
+  /// How counters are counted up.
+  enum class Transactions : uint8_t { kOptimistic, kLocked };
+
+  SharedKeyspace(Scheduler* scheduler, Case* c, size_t shards, size_t groups,
+                 Transactions transactions = Transactions::kOptimistic);
 
   /// A process that opens the keyspace, and returns when it has. `serves`: it owns shards, too.
   Member* Join(bool serves = true);
@@ -70,6 +77,11 @@ class SharedKeyspace {
   int64_t IdOf(Member* member);
   /// Acknowledged writes of groups and of plain keys.
   uint64_t written() const;
+  /// Transactions that were acknowledged, and those that were refused as others had been there.
+  uint64_t counted() const;
+  uint64_t conflicts() const { return conflicts_; }
+  /// The key of a shard that nothing here uses.
+  std::string FreeKey(size_t shard) const { return KeyOfGroup(4 * groups_.size(), shard); }
   size_t shards() const { return shards_; }
 
  private:
@@ -88,6 +100,9 @@ class SharedKeyspace {
     uint64_t open = 0;          ///< Those that may have taken place, or may yet.
   };
 
+  /// What the member uses the keyspace through, opened or not.
+  Status OpenOn(Member* member, const ShardedOptions& options) const;
+  std::unique_ptr<Transaction> NewTransaction(Member* member) const;
   void Write(Member* member);
   void Count(Member* member, size_t counter);
   void CheckCounter(Member* member, size_t counter);
@@ -112,6 +127,7 @@ class SharedKeyspace {
   Scheduler* const scheduler_;
   Case* const case_;
   const size_t shards_;
+  const Transactions transactions_;
   SimStore store_;
   std::vector<std::unique_ptr<Member>> members_;
   std::vector<Known> groups_;
@@ -119,6 +135,7 @@ class SharedKeyspace {
   std::vector<Counted> counted_;
   std::vector<std::set<uint64_t>> appended_;  ///< What was acknowledged, by list.
   uint64_t last_appended_ = 0;
+  uint64_t conflicts_ = 0;
   bool rests_ = false;
 };
 
