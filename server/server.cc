@@ -4,11 +4,13 @@
 
 #include <atomic>
 #include <exception>
+#include <future>
 #include <span>
 #include <utility>
 
 #include "server/commands/command_lists.h"
 #include "server/session/connection.h"
+#include "server/session/probe.h"
 #include "server/session/sweeper.h"
 #include "server/session/watch_table.h"
 #include "util/clock.h"
@@ -57,33 +59,51 @@ void BeginToEnd(ServerState* server, LoopState* loop) {
 
 }  // namespace
 
-Status Server::Start(const ServerOptions& options, std::unique_ptr<Server>* server) {
+Status Server::Check(const ServerOptions& options) {
   NACRE_RETURN_IF_ERROR(CheckRange("the number of threads", options.threads, 1, 256));
   NACRE_RETURN_IF_ERROR(CheckRange("the number of workers", options.workers, 1, 256));
   NACRE_RETURN_IF_ERROR(CheckRange("the number of databases", options.databases, 1, 1024));
   if (options.clients_max < 1) return Status::InvalidArgument("no client would be served");
+  return Status::OK();
+}
+
+Status Server::Start(const ServerOptions& options, std::unique_ptr<Server>* server) {
+  NACRE_RETURN_IF_ERROR(Check(options));
   std::unique_ptr<Store> store;
   NACRE_RETURN_IF_ERROR(
       Store::Open(options.database, options.database_name, options.databases, &store));
-  std::unique_ptr<Server> started(new Server(std::move(store), options.workers));
-  NACRE_RETURN_IF_ERROR(started->Open(options));
+  std::unique_ptr<Server> started(new Server(options));
+  NACRE_RETURN_IF_ERROR(started->Open(std::move(store)));
   *server = std::move(started);
   return Status::OK();
 }
 
-Server::Server(std::unique_ptr<Store> store, int workers)
-    : store_(std::move(store)), workers_(workers), state_(store_.get()) {}
+Status Server::StartWaiting(const ServerOptions& options, std::unique_ptr<Server>* server) {
+  NACRE_RETURN_IF_ERROR(Check(options));
+  std::unique_ptr<Server> started(new Server(options));
+  NACRE_RETURN_IF_ERROR(started->Open(nullptr));
+  *server = std::move(started);
+  return Status::OK();
+}
+
+Server::Server(const ServerOptions& options)
+    : options_(options),
+      announced_(options.database, options.database_name),
+      workers_(options.workers) {}
 
 Server::~Server() { Stop(std::chrono::milliseconds(0)).IgnoreError(); }
 
-Status Server::Open(const ServerOptions& options) {
+Status Server::Open(std::unique_ptr<Store> store) {
+  store_ = std::move(store);
+  state_.store = store_.get();
+  state_.master.name = options_.database_name;
   for (const auto& list : CommandLists()) {
     for (const Command& command : list()) state_.commands[command.name] = &command;
   }
-  state_.settings.clients_max.store(options.clients_max, std::memory_order_relaxed);
-  state_.settings.set_password(options.password);
-  state_.settings.SetFixed("databases", std::to_string(options.databases));
-  state_.settings.SetFixed("io-threads", std::to_string(options.threads));
+  state_.settings.clients_max.store(options_.clients_max, std::memory_order_relaxed);
+  state_.settings.set_password(options_.password);
+  state_.settings.SetFixed("databases", std::to_string(options_.databases));
+  state_.settings.SetFixed("io-threads", std::to_string(options_.threads));
   state_.settings.SetFixed("proto-max-bulk-len", std::to_string(state_.limits.bulk_bytes_max));
   for (int i = 0; i < 3; ++i) {
     uint64_t id = 0;
@@ -93,33 +113,95 @@ Status Server::Open(const ServerOptions& options) {
   state_.run_id.resize(40);
   Clock* const clock = Clock::System();
   state_.started_at_ns = clock->NowNanos();
-  for (int i = 0; i < options.threads; ++i) {
+  for (int i = 0; i < options_.threads; ++i) {
     uint64_t seed = 0;
     NACRE_RETURN_IF_ERROR(DrawId(&seed));
     auto loop = std::make_unique<LoopState>(clock, seed);
     NACRE_RETURN_IF_ERROR(loop->loop.Open());
-    NACRE_RETURN_IF_ERROR(store_->db()->NewAsyncDB(&loop->loop, &loop->async));
-    loop->access = {store_.get(), &loop->loop, loop->async.get(), &workers_};
+    loop->access = {nullptr, &loop->loop, nullptr, &workers_};
+    if (store_ != nullptr) NACRE_RETURN_IF_ERROR(Equip(loop.get()));
     state_.loops.push_back(std::move(loop));
   }
-  NACRE_RETURN_IF_ERROR(Listener::Open(options.listen, &state_, &listener_));
+  NACRE_RETURN_IF_ERROR(Listener::Open(options_.listen, &state_, &listener_));
   state_.address = listener_->address();
   state_.settings.SetFixed("bind", state_.address.substr(0, state_.address.rfind(':')));
   state_.settings.SetFixed("port", state_.address.substr(state_.address.rfind(':') + 1));
+  if (store_ != nullptr) NACRE_RETURN_IF_ERROR(Announce(/*waited=*/false));
   for (size_t i = 0; i < state_.loops.size(); ++i) {
     LoopState* const loop = state_.loops[i].get();
     loop->loop.Post([this, loop] { Tick(&state_, loop); });
-    if (i == 0) {
-      loop->loop.Post(
-          [this, loop, rest = options.sweep_interval] { SweepRepeatedly(&state_, loop, rest); });
-    }
     threads_.emplace_back(fmt::format("nacre-loop{}", i), [loop] { loop->loop.Run(); });
   }
+  if (store_ != nullptr) BeginToSweep();
   return Status::OK();
 }
 
+Status Server::Equip(LoopState* loop) {
+  NACRE_RETURN_IF_ERROR(store_->db()->NewAsyncDB(&loop->loop, &loop->async));
+  loop->access.async = loop->async.get();
+  loop->access.store = store_.get();
+  return Status::OK();
+}
+
+void Server::BeginToSweep() {
+  LoopState* const first = state_.loops.front().get();
+  first->loop.Post([this, first] { SweepRepeatedly(&state_, first, options_.sweep_interval); });
+}
+
+Status Server::Announce(bool waited) {
+  const std::string& own = options_.announce.empty() ? state_.address : options_.announce;
+  const std::string before = state_.master.Set(own);
+  NACRE_RETURN_IF_ERROR(store_->Announce(own, waited));
+  const auto [host, port] = Master::Divide(own);
+  const auto [old_host, old_port] = Master::Divide(before.empty() ? own : before);
+  state_.pubsub.Publish("+switch-master", fmt::format("{} {} {} {} {}", state_.master.name,
+                                                      old_host, old_port, host, port));
+  return Status::OK();
+}
+
+Status Server::TakeOver(std::chrono::milliseconds down_after) {
+  Options options = options_.database;
+  const uint64_t silent_ns = Clock::System()->NowNanos() - answered_at_ns_;
+  // One that stands still keeps its connections. What it does later is fenced off.
+  options.take_over =
+      answered_at_ns_ != 0 &&
+      silent_ns > static_cast<uint64_t>(std::chrono::nanoseconds(down_after).count());
+  std::unique_ptr<Store> store;
+  const Status opened = Store::Open(options, options_.database_name, options_.databases, &store);
+  if (!opened.ok()) {
+    LookAtMaster();
+    return opened;
+  }
+  store_ = std::move(store);
+  state_.store = store_.get();
+  Status status;
+  for (const auto& loop : state_.loops) {
+    std::promise<Status> equipped;
+    loop->loop.Post([&] { equipped.set_value(Equip(loop.get())); });
+    const Status done = equipped.get_future().get();
+    if (status.ok()) status = done;
+  }
+  NACRE_RETURN_IF_ERROR(std::move(status));
+  BeginToSweep();
+  return Announce(/*waited=*/true);
+}
+
+void Server::LookAtMaster() {
+  constexpr std::chrono::milliseconds kInterval(500);
+  constexpr std::chrono::milliseconds kPatience(500);
+  Clock* const clock = Clock::System();
+  std::string address;
+  if (announced_.Read(&address).ok() && state_.master.Set(address) != address) {
+    looked_at_ns_ = answered_at_ns_ = 0;
+  }
+  const auto interval = static_cast<uint64_t>(std::chrono::nanoseconds(kInterval).count());
+  if (address.empty() || clock->NowNanos() < looked_at_ns_ + interval) return;
+  if (Answers(address, kPatience)) answered_at_ns_ = clock->NowNanos();
+  looked_at_ns_ = clock->NowNanos();
+}
+
 Status Server::Stop(std::chrono::milliseconds patience) {
-  if (store_ == nullptr) return Status::OK();
+  if (std::exchange(stopped_, true)) return Status::OK();
   if (!threads_.empty()) {
     // The first loop accepts, and deals what it has accepted to the others before they are told.
     state_.loops.front()->loop.Post([this] {
@@ -145,9 +227,7 @@ Status Server::Stop(std::chrono::milliseconds patience) {
   // Nothing is under way any more.
   for (const auto& loop : state_.loops) loop->async.reset();
   state_.snapshots.Clear();
-  const Status closed = store_->Close();
-  store_ = nullptr;
-  return closed;
+  return store_ == nullptr ? Status::OK() : store_->Close();
 }
 
 void Server::AwaitNoClients(std::chrono::milliseconds patience) const {

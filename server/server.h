@@ -20,6 +20,8 @@ struct ServerOptions {
   /// How the database is opened; its families have these options, too.
   Options database;
   std::string database_name = "redis";
+  /// HOST:PORT that clients of this server's fellows are sent to; empty: where it listens.
+  std::string announce;
   /// HOST:PORT, where HOST is an address of IPv4, or of IPv6 in brackets; port 0 is a free one.
   std::string listen = "127.0.0.1:6379";
   int threads = 2;  ///< Event loops.
@@ -39,6 +41,19 @@ class Server final : public metrics::Source {
   /// Serves from when this returns. `InvalidArgument` for options that are out of range,
   /// `IOError` if the address cannot be listened at; else as DB::Open.
   static Status Start(const ServerOptions& options, std::unique_ptr<Server>* server);
+  /// The same without the database, which another server may have: answers what needs none, and
+  /// `LOADING` else, until it is given the database by TakeOver.
+  static Status StartWaiting(const ServerOptions& options, std::unique_ptr<Server>* server);
+
+  // ---- After StartWaiting, by one thread ----
+
+  /// Opens the database and serves it. Fails as Start does, and goes on waiting: `Busy` as long as
+  /// another server has it, unless that has answered nothing for `down_after`. Its address is
+  /// learnt meanwhile. Once an attempt has opened the database, a failure is final.
+  Status TakeOver(std::chrono::milliseconds down_after);
+  bool serving() const { return store_ != nullptr; }
+  /// `Fenced` if another process has taken the database over.
+  Status CheckOwned() const { return store_->CheckOwned(); }
   ~Server() override;
   Server(const Server&) = delete;
   Server& operator=(const Server&) = delete;
@@ -52,15 +67,29 @@ class Server final : public metrics::Source {
   void Collect(metrics::Page* page) const override;
 
  private:
-  Server(std::unique_ptr<Store> store, int workers);
-  Status Open(const ServerOptions& options);
+  explicit Server(const ServerOptions& options);
+  static Status Check(const ServerOptions& options);
+  Status Open(std::unique_ptr<Store> store);
+  /// Has the loop use the store.
+  Status Equip(LoopState* loop);
+  /// Says where this server is, which has the database now. `waited`: so do others.
+  Status Announce(bool waited);
+  /// Learns where the server is that has the database, and whether it answers.
+  void LookAtMaster();
+  void BeginToSweep();
   void AwaitNoClients(std::chrono::milliseconds patience) const;
 
+  const ServerOptions options_;
   std::unique_ptr<Store> store_;
+  AnnouncedAddress announced_;  ///< What the server says that has the database.
   WorkerPool workers_;
   ServerState state_;
   std::unique_ptr<Listener> listener_;
   std::vector<Thread> threads_;
+  bool stopped_ = false;
+  // While it waits.
+  uint64_t looked_at_ns_ = 0;
+  uint64_t answered_at_ns_ = 0;  ///< When the server last did that has the database; 0: never.
 };
 
 }  // namespace nacre::server

@@ -10,9 +10,11 @@
 #include <exception>
 #include <memory>
 #include <string>
+#include <utility>
 
 #include "metrics/endpoint.h"
 #include "nacre/options.h"
+#include "nacre/pool.h"
 #include "nacre/status.h"
 #include "server/server.h"
 #include "util/api/program_version.h"
@@ -26,6 +28,16 @@ DEFINE_string(pool, "",
 DEFINE_string(database, "redis", "name of the database in the pool; it is made if it is not there");
 DEFINE_string(redundancy, "none", "how its tables are kept, such as rep(2) or rs(4,2)");
 DEFINE_bool(take_over, false, "open the database even if another process has it open");
+DEFINE_bool(standby, false,
+            "if another server has the database, wait and take it over when that one is gone; "
+            "clients find the one that serves as with Redis Sentinel, at any of the servers, by "
+            "the name of the database");
+DEFINE_int32(down_after_ms, 3000,
+             "with --standby: a server that has the database and answers nothing for so long is "
+             "taken for gone, though its connections are there; what it does later is refused");
+DEFINE_string(announce, "",
+              "HOST:PORT where clients that ask for the serving one are sent; empty: that of "
+              "--listen");
 DEFINE_string(listen, "127.0.0.1:6379",
               "HOST:PORT to serve at, IPv6 in brackets; port 0 is any that is free. What is sent "
               "there is not encrypted");
@@ -71,6 +83,15 @@ Status MakeOptions(server::ServerOptions* options) {
   options->database.info_log = NewStderrLogger(LogLevel::kWarn);
   options->database.metrics_address = FLAGS_metrics;
   options->database_name = FLAGS_database;
+  options->announce = FLAGS_announce;
+  if (FLAGS_standby && FLAGS_announce.empty() &&
+      (FLAGS_listen.starts_with("0.0.0.0:") || FLAGS_listen.starts_with("[::]:"))) {
+    return Status::InvalidArgument("--standby: clients cannot be sent to " + FLAGS_listen +
+                                   ", so --announce has to name an address");
+  }
+  if (FLAGS_standby && FLAGS_take_over) {
+    return Status::InvalidArgument("--standby waits, and --take_over does not");
+  }
   options->listen = FLAGS_listen;
   options->threads = FLAGS_threads;
   options->workers = FLAGS_workers;
@@ -80,10 +101,40 @@ Status MakeOptions(server::ServerOptions* options) {
   return ReadPassword(FLAGS_requirepass_file, &options->password);
 }
 
+/// True, with the signal's number, if one of them came.
+bool AwaitSignal(const sigset_t& signals, std::chrono::nanoseconds time) {
+  const timespec wait = {.tv_sec = time / std::chrono::seconds(1),
+                         .tv_nsec = (time % std::chrono::seconds(1)).count()};
+  return ::sigtimedwait(&signals, nullptr, &wait) > 0;
+}
+
+/// Waits for the database, and then for a signal. Fails if the database is lost to another process.
+Status StandBy(server::Server* server, const sigset_t& ends) {
+  constexpr std::chrono::milliseconds kAttempts(50);
+  constexpr std::chrono::milliseconds kLooks(200);
+  Status told;
+  while (!AwaitSignal(ends, server->serving() ? kLooks : kAttempts)) {
+    if (server->serving()) {
+      NACRE_RETURN_IF_ERROR(server->CheckOwned().WithContext("another process has the database"));
+      continue;
+    }
+    const Status taken = server->TakeOver(std::chrono::milliseconds(FLAGS_down_after_ms));
+    if (server->serving()) {
+      NACRE_RETURN_IF_ERROR(taken);
+      fmt::print("serving {} at {}\n", FLAGS_database, server->address());
+      std::fflush(stdout);
+    } else if (taken.code() != told.code()) {
+      told = taken;
+      fmt::print(stderr, "nacre-server: waits: {}\n", taken.ToString());
+    }
+  }
+  return Status::OK();
+}
+
 Status Run() {
   server::ServerOptions options;
   NACRE_RETURN_IF_ERROR(MakeOptions(&options));
-  // Blocked before any thread begins, so that they come to sigwait.
+  // Blocked before any thread begins, so that they come to where they are waited for.
   sigset_t ends;
   sigemptyset(&ends);
   sigaddset(&ends, SIGTERM);
@@ -94,15 +145,31 @@ Status Run() {
   NACRE_RETURN_IF_ERROR(
       metrics::OpenEndpoint(FLAGS_metrics, &endpoint, &left_out).WithContext("--metrics"));
   if (!left_out.ok()) fmt::print(stderr, "no metrics are shown: {}\n", left_out.ToString());
+  if (FLAGS_standby) {
+    // The connections are there when the database is to be taken over.
+    std::shared_ptr<Pool> pool;
+    NACRE_RETURN_IF_ERROR(Pool::Open(FLAGS_pool, &pool));
+    options.database.pool = std::move(pool);
+    options.database.pool_uri.clear();
+  }
   std::unique_ptr<server::Server> server;
-  NACRE_RETURN_IF_ERROR(server::Server::Start(options, &server));
+  NACRE_RETURN_IF_ERROR(FLAGS_standby ? server::Server::StartWaiting(options, &server)
+                                      : server::Server::Start(options, &server));
   if (endpoint != nullptr) endpoint->Show(server.get());
-  fmt::print("serving {} at {}\n", FLAGS_database, server->address());
+  fmt::print("{} {} at {}\n", FLAGS_standby ? "waiting for" : "serving", FLAGS_database,
+             server->address());
   std::fflush(stdout);
-  int signal = 0;
-  ::sigwait(&ends, &signal);
+  Status status;
+  if (FLAGS_standby) {
+    status = StandBy(server.get(), ends);
+  } else {
+    int signal = 0;
+    ::sigwait(&ends, &signal);
+  }
   if (endpoint != nullptr) endpoint->Show(nullptr);
-  return server->Stop(std::chrono::seconds(FLAGS_drain_s));
+  // There is nothing to be drained where the database is another one's.
+  const Status stopped = server->Stop(std::chrono::seconds(status.ok() ? FLAGS_drain_s : 0));
+  return status.ok() ? stopped : status;
 }
 
 }  // namespace

@@ -267,7 +267,7 @@ Task<void> ClientCommand(Call& call) {
   }
 }
 
-constexpr Command kClientCommands[] = {{"client", &ClientCommand, -2, kAdmin}};
+constexpr Command kClientCommands[] = {{"client", &ClientCommand, -2, kAdmin | kWithoutStore}};
 
 }  // namespace
 

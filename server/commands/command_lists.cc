@@ -8,7 +8,7 @@ constexpr CommandList kLists[] = {
     &HashCommands,     &ListCommands,      &ListEndCommands,        &KeyCommands,
     &KeySpaceCommands, &LcsCommands,       &RangeCommands,          &ServerCommands,
     &PubSubCommands,   &SortedSetCommands, &SortedSetRangeCommands, &SortedSetStoreCommands,
-    &SetCommands,      &StringCommands,    &TransactionCommands,
+    &SetCommands,      &StringCommands,    &TransactionCommands,    &SentinelCommands,
 };
 
 }  // namespace

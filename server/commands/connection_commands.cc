@@ -112,7 +112,7 @@ Task<void> Hello(Call& call) {
   call.reply.Bulk("mode");
   call.reply.Bulk("standalone");
   call.reply.Bulk("role");
-  call.reply.Bulk("master");
+  call.reply.Bulk(call.loop->access.store != nullptr ? "master" : "replica");
   call.reply.Bulk("modules");
   call.reply.Array(0);
 }
@@ -167,14 +167,14 @@ Task<void> Reset(Call& call) {
 }
 
 constexpr Command kConnectionCommands[] = {
-    {"ping", &Ping, -1, kFast | kSubscribed},
-    {"echo", &Echo, 2, kFast},
-    {"quit", &Quit, -1, kNoAuth | kAtOnce | kFast | kSubscribed},
-    {"auth", &Auth, -2, kNoAuth | kFast},
-    {"hello", &Hello, -1, kNoAuth | kFast | kNoMulti},
+    {"ping", &Ping, -1, kFast | kSubscribed | kWithoutStore},
+    {"echo", &Echo, 2, kFast | kWithoutStore},
+    {"quit", &Quit, -1, kNoAuth | kAtOnce | kFast | kSubscribed | kWithoutStore},
+    {"auth", &Auth, -2, kNoAuth | kFast | kWithoutStore},
+    {"hello", &Hello, -1, kNoAuth | kFast | kNoMulti | kWithoutStore},
     {"select", &Select, 2, kFast},
-    {"time", &Time, 1, kFast},
-    {"reset", &Reset, 1, kNoAuth | kAtOnce | kFast | kSubscribed},
+    {"time", &Time, 1, kFast | kWithoutStore},
+    {"reset", &Reset, 1, kNoAuth | kAtOnce | kFast | kSubscribed | kWithoutStore},
 };
 
 }  // namespace

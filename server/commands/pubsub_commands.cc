@@ -76,10 +76,10 @@ Task<void> PubSubCommand(Call& call) {
 }
 
 constexpr Command kPubSubCommands[] = {
-    {"subscribe", &Subscribe, -2, kSubscribed},
-    {"psubscribe", &Subscribe, -2, kSubscribed},
-    {"unsubscribe", &Unsubscribe, -1, kSubscribed},
-    {"punsubscribe", &Unsubscribe, -1, kSubscribed},
+    {"subscribe", &Subscribe, -2, kSubscribed | kWithoutStore},
+    {"psubscribe", &Subscribe, -2, kSubscribed | kWithoutStore},
+    {"unsubscribe", &Unsubscribe, -1, kSubscribed | kWithoutStore},
+    {"punsubscribe", &Unsubscribe, -1, kSubscribed | kWithoutStore},
     {"publish", &Publish, 3, kFast},
     {"pubsub", &PubSubCommand, -2, 0},
 };

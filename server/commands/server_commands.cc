@@ -45,7 +45,8 @@ std::string MemorySection(const Call& call) {
   ::getrusage(RUSAGE_SELF, &usage);
   std::string text = fmt::format("used_memory_peak:{}\r\nmaxmemory:0\r\n", usage.ru_maxrss * 1024);
   uint64_t tables = 0;
-  if (call.server->store->db()->GetIntProperty("nacre.total-sst-files-size", &tables)) {
+  Store* const store = call.loop->access.store;
+  if (store != nullptr && store->db()->GetIntProperty("nacre.total-sst-files-size", &tables)) {
     text += fmt::format("nacre_table_bytes:{}\r\n", tables);
   }
   return text;
@@ -64,8 +65,11 @@ std::string StatsSection(const Call& call) {
       call.server->expired_keys.load(std::memory_order_relaxed));
 }
 
-std::string ReplicationSection(const Call& /*call*/) {
-  return "role:master\r\nconnected_slaves:0\r\n";
+std::string ReplicationSection(const Call& call) {
+  if (call.loop->access.store != nullptr) return "role:master\r\nconnected_slaves:0\r\n";
+  const auto [host, port] = Master::Divide(call.server->master.address());
+  return fmt::format(
+      "role:slave\r\nmaster_host:{}\r\nmaster_port:{}\r\nmaster_link_status:down\r\n", host, port);
 }
 
 std::string CpuSection(const Call& /*call*/) {
@@ -273,8 +277,10 @@ Task<void> Debug(Call& call) {
 }
 
 constexpr Command kServerCommands[] = {
-    {"info", &Info, -1, 0},          {"command", &CommandCommand, -1, 0},
-    {"config", &Config, -2, kAdmin}, {"slowlog", &SlowLogCommand, -2, kAdmin},
+    {"info", &Info, -1, kWithoutStore},
+    {"command", &CommandCommand, -1, kWithoutStore},
+    {"config", &Config, -2, kAdmin | kWithoutStore},
+    {"slowlog", &SlowLogCommand, -2, kAdmin | kWithoutStore},
     {"debug", &Debug, -2, kAdmin},
 };
 

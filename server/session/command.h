@@ -32,6 +32,7 @@ enum CommandFlags : uint32_t {
   kAdmin = 512,
   kFast = 1024,          ///< Its time does not depend on the sizes of values.
   kMetaRowsOnly = 2048,  ///< It reads no rows but the meta rows of the keys that it names.
+  kWithoutStore = 4096,  ///< Also of a server that waits for the database.
 };
 
 /// One command on its way from its arguments to its answer.

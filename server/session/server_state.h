@@ -14,6 +14,7 @@
 #include "server/resp/request_parser.h"
 #include "server/session/command.h"
 #include "server/session/cursor_table.h"
+#include "server/session/master.h"
 #include "server/session/pubsub.h"
 #include "server/session/settings.h"
 #include "server/session/slow_log.h"
@@ -32,8 +33,8 @@ struct LoopState {
 
   EventLoop loop;
   std::unique_ptr<AsyncDB> async;
-  StoreAccess access;
-  Random random;                                   ///< For commands that choose elements at random.
+  StoreAccess access;  ///< Without a store while the server waits for the database.
+  Random random;       ///< For commands that choose elements at random.
   std::map<uint64_t, Client*> clients;             ///< By their ids.
   std::vector<std::unique_ptr<Call>> spare_calls;  ///< For the next requests.
   std::atomic<uint64_t> commands{0};
@@ -47,9 +48,10 @@ inline constexpr const char* kRedisVersion = "7.0.15";
 /// Thread safety: all of it may be used from many threads at once.
 class ServerState {
  public:
-  explicit ServerState(Store* shared_store) : store(shared_store) {}
-
-  Store* const store;
+  /// Null while the server waits for the database. It is set before any loop is told of it
+  /// (LoopState::access), and then stays.
+  Store* store = nullptr;
+  Master master;
   WatchTable watches;
   RequestLimits limits;
   Settings settings;

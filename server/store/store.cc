@@ -10,6 +10,10 @@
 namespace nacre::server {
 namespace {
 
+constexpr int kNoDatabase = -1;
+constexpr const char* kServerFamily = "server";
+constexpr const char* kAddressRow = "address";
+
 std::string FamilyName(int number) {
   return number == 0 ? kDefaultColumnFamilyName : "db" + std::to_string(number);
 }
@@ -47,8 +51,8 @@ Status Store::OpenDatabases(const Options& options, const std::string& name) {
   std::vector<ColumnFamilyDescriptor> families;
   std::vector<int> numbers;
   for (const std::string& family : names) {
-    int number = 0;
-    if (!NumberOf(family, databases(), &number)) {
+    int number = kNoDatabase;
+    if (family != kServerFamily && !NumberOf(family, databases(), &number)) {
       return Status::InvalidArgument("database '" + name + "' has the family '" + family +
                                      "', which no database number below " +
                                      std::to_string(databases()) + " stands for");
@@ -60,6 +64,11 @@ Status Store::OpenDatabases(const Options& options, const std::string& name) {
   NACRE_RETURN_IF_ERROR(DB::Open(options, name, families, &handles, &db_));
   Status status;
   for (size_t i = 0; i < handles.size(); ++i) {
+    if (numbers[i] == kNoDatabase) {
+      const MutexLock lock(&mutex_);
+      server_family_ = handles[i];
+      continue;
+    }
     const Status adopted = Adopt(numbers[i], handles[i]);
     if (status.ok()) status = adopted;
   }
@@ -75,6 +84,8 @@ Status Store::Close() {
     db_->DestroyColumnFamilyHandle(database->family).IgnoreError();
   }
   made_.clear();
+  if (server_family_ != nullptr) db_->DestroyColumnFamilyHandle(server_family_).IgnoreError();
+  server_family_ = nullptr;
   const Status closed = db_->Close();
   db_ = nullptr;
   return closed;
@@ -106,6 +117,39 @@ void Store::Database::SweepBy(uint64_t unix_ms) {
   while (unix_ms < at &&
          !sweep_at_ms.compare_exchange_weak(at, unix_ms, std::memory_order_release)) {
   }
+}
+
+Status Store::Announce(const std::string& address, bool first) {
+  const MutexLock lock(&mutex_);
+  if (server_family_ == nullptr) {
+    if (!first) return Status::OK();
+    NACRE_RETURN_IF_ERROR(db_->CreateColumnFamily(family_options_, kServerFamily, &server_family_));
+  }
+  WriteOptions durable;
+  durable.sync = true;
+  return db_->Put(durable, server_family_, kAddressRow, address);
+}
+
+Status Store::CheckOwned() const {
+  // A read needs the owner's lease, whatever it finds.
+  PinnableSlice value;
+  const Status status = db_->Get({}, db_->DefaultColumnFamily(), Slice(), &value);
+  return status.IsFenced() ? status : Status::OK();
+}
+
+AnnouncedAddress::~AnnouncedAddress() {
+  for (ColumnFamilyHandle* const handle : handles_) {
+    follower_->DestroyColumnFamilyHandle(handle).IgnoreError();
+  }
+}
+
+Status AnnouncedAddress::Read(std::string* address) {
+  if (follower_ == nullptr) {
+    const std::vector<ColumnFamilyDescriptor> families = {{kDefaultColumnFamilyName, options_},
+                                                          {kServerFamily, options_}};
+    NACRE_RETURN_IF_ERROR(DB::OpenAsSecondary(options_, name_, families, &handles_, &follower_));
+  }
+  return follower_->Get({}, handles_[1], kAddressRow, address);
 }
 
 Status Store::Make(int number) {

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "nacre/async.h"
@@ -18,7 +19,8 @@
 namespace nacre::server {
 
 /// The Nacre database behind a server. Redis's database 0 is its default family, number N the
-/// family "dbN", which is made when it is first selected.
+/// family "dbN", which is made when it is first selected. The family "server" has what servers
+/// tell one another.
 ///
 /// This process owns the database, so that locks of this process keep commands apart. A keyspace of
 /// several servers needs transactions in their place, at UnitOfWork::Lock and Commit.
@@ -56,6 +58,12 @@ class Store {
   /// Makes the database if it is not there, which blocks.
   Status Make(int number) EXCLUDES(mutex_);
 
+  /// Notes where clients reach the server that has the database, durably, if there are servers to
+  /// read it: `first` says so, and from then on the database has a family for it. Blocks.
+  Status Announce(const std::string& address, bool first) EXCLUDES(mutex_);
+  /// `Fenced` if another process has taken the database over.
+  Status CheckOwned() const;
+
   /// Closes the database; everything else has ended.
   Status Close();
 
@@ -71,6 +79,7 @@ class Store {
   Status Adopt(int number, ColumnFamilyHandle* family);
 
   std::unique_ptr<DB> db_;
+  ColumnFamilyHandle* server_family_ GUARDED_BY(mutex_) = nullptr;  ///< Null: not made yet.
   ColumnFamilyOptions family_options_;
   std::atomic<uint64_t> next_incarnation_{0};
   LockTable locks_;
@@ -78,6 +87,26 @@ class Store {
   std::vector<std::unique_ptr<Database>> made_ GUARDED_BY(mutex_);
   /// The release of a pointer is paired with the acquire in Find.
   std::vector<std::atomic<Database*>> databases_;
+};
+
+/// Follows the database of another server, for where clients reach that.
+///
+/// Thread safety: none.
+class AnnouncedAddress {
+ public:
+  AnnouncedAddress(const Options& options, std::string name)
+      : options_(options), name_(std::move(name)) {}
+  ~AnnouncedAddress();
+
+  /// HOST:PORT, as it was some tens of milliseconds ago. `NotFound` if none was announced; else as
+  /// DB::OpenAsSecondary fails.
+  Status Read(std::string* address);
+
+ private:
+  const Options options_;
+  const std::string name_;
+  std::unique_ptr<DB> follower_;
+  std::vector<ColumnFamilyHandle*> handles_;
 };
 
 /// How one loop reaches the store.

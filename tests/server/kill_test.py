@@ -5,8 +5,9 @@ usage: kill_test.py FOLDER_OF_BINARIES [SECONDS]
 
 Method: processes with redis-py write, read and count in registers with values that are written once
 each, through two addresses, while servers are killed (-9) and started again at their address, as
-systemd would, or are taken over by one at the other address, and memory nodes are killed and come
-back empty, one at a time. What each client saw is a history: tests/history/checker, which is
+systemd would, or are taken over by one at the other address that is told to, or that waits there
+for the end or the standstill of the first one, and memory nodes are killed and come back empty, one
+at a time. What each client saw is a history: tests/history/checker, which is
 porcupine, looks for an order that explains it; counters are checked here. Without SECONDS each kind
 of harm is done once. With it, harm is done at random for so long, and the longest gap is told in
 which a client with redis-py's own retries was not answered. NACRE_TEST_SEED replays the choice of
@@ -49,9 +50,10 @@ COUNTERS = 3
 EPOCH_SECONDS = 4.0
 EPOCHS_IN_FILE = 8
 PAUSE_SECONDS_MAX = 0.004
-ANSWER_SECONDS = 10.0
+ANSWER_SECONDS = 4.0
 PATIENCE_SECONDS = 120.0
 OPERATIONS_BETWEEN = 300  # In the short form, from one harm to the next.
+DOWN_AFTER_MS = 1000
 SMALL = ("--slab_size=1MiB", "--size=192MiB")
 SERVER_FLAGS = ("--slab_size=1048576", "--write_buffer_size=262144", "--threads=2")
 
@@ -229,14 +231,15 @@ class Cluster:
         if self.nodes[number] is None:
             raise Failure(f"node {number} did not begin")
 
+    def begin_server(self, number, ready, *flags):
+        self.servers[number] = self.start(
+            ready, "nacre-server", f"--pool={self.pool}", f"--redundancy={REDUNDANCY}",
+            f"--listen=127.0.0.1:{self.ports[number]}", *SERVER_FLAGS, *flags)
+        return self.servers[number]
+
     def start_server(self, number, *flags):
-        def begin():
-            # Until it serves, as systemd would: nodes may be about to notice that one is gone.
-            self.servers[number] = self.start(
-                "serving", "nacre-server", f"--pool={self.pool}", f"--redundancy={REDUNDANCY}",
-                f"--listen=127.0.0.1:{self.ports[number]}", *SERVER_FLAGS, *flags)
-            return self.servers[number]
-        eventually(f"server {number} serves", begin)
+        # Until it serves, as systemd would: nodes may be about to notice that one is gone.
+        eventually(f"server {number} serves", lambda: self.begin_server(number, "serving", *flags))
         self.active = number
 
     def kill(self, process):
@@ -256,6 +259,24 @@ class Cluster:
         time.sleep(0.3)  # Clients may still ask it.
         self.kill(self.servers[old])
         self.servers[old] = None
+
+    def stand_by(self, harm):
+        """A server that waits at the other address takes the database when this one is killed, or
+        is stopped and goes on later."""
+        old = self.servers[self.active]
+        number = 1 - self.active
+        eventually("a server waits", lambda: self.begin_server(
+            number, "waiting", "--standby", f"--down_after_ms={DOWN_AFTER_MS}"))
+        time.sleep(0.3)  # It learns which server it waits for.
+        old.send_signal(harm)
+        if "serving" not in self.servers[number].stdout.readline():
+            raise Failure("the server that waited does not serve")
+        self.active = number
+        if harm == signal.SIGSTOP:
+            old.send_signal(signal.SIGCONT)
+        old.wait()
+        old.stdout.close()
+        self.servers[1 - number] = None
 
     def kill_node(self, number):
         self.kill(self.nodes[number])
@@ -377,6 +398,10 @@ class Harm:
             self.cluster.kill_server()
         elif kind == "takeover":
             self.cluster.take_over()
+        elif kind == "standby":
+            self.cluster.stand_by(signal.SIGKILL)
+        elif kind == "freeze":
+            self.cluster.stand_by(signal.SIGSTOP)
         elif kind == "node":
             self.cluster.kill_node(self.random.randrange(NODES))
         else:  # A server that is started while a node is away.
@@ -391,7 +416,7 @@ class Harm:
         eventually("the clients are answered", lambda: sum(self.acknowledged) >= wanted)
 
     def all_kinds(self):
-        for kind in ("kill", "node", "takeover", "both"):
+        for kind in ("kill", "node", "takeover", "standby", "freeze", "both"):
             self.await_operations()
             self.do(kind)
             self.await_operations()
@@ -402,7 +427,11 @@ class Harm:
         deadline = time.monotonic() + seconds
         while time.monotonic() < deadline:
             time.sleep(self.random.uniform(0.5, 4))
-            kind = self.random.choice(("kill", "kill", "takeover", "node", "both"))
+            kinds = ["kill", "takeover", "standby", "node", "both"]
+            # The first one that waited has had the database tell who has it.
+            if any(kind == "standby" for _, kind in self.done):
+                kinds.append("freeze")
+            kind = self.random.choice(kinds)
             self.do(kind)
             self.await_operations()
             if kind in ("node", "both"):

@@ -18,6 +18,7 @@ from redis_suite import SKIPPED, Server  # pylint: disable=wrong-import-position
 
 try:
     import redis
+    import redis.sentinel
 except ImportError:
     redis = None
 BINARIES = pathlib.Path(sys.argv[1] if len(sys.argv) > 1 else ".").resolve()
@@ -34,6 +35,15 @@ class ClientsTest(unittest.TestCase):
     def run_program(self, *command):
         return subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
                               timeout=120, check=True).stdout
+
+    @unittest.skipIf(redis is None, "there is no python3-redis")
+    def test_redis_py_finds_the_server_as_a_sentinel_tells(self):
+        with Server(BINARIES, "--standby") as server:
+            sentinel = redis.sentinel.Sentinel([("127.0.0.1", server.port)])
+            self.assertEqual(sentinel.discover_master("redis"), ("127.0.0.1", server.port))
+            master = sentinel.master_for("redis")
+            self.assertTrue(master.set("found", 1))
+            self.assertEqual(sentinel.discover_slaves("redis"), [])
 
     @unittest.skipIf(redis is None, "there is no python3-redis")
     def test_redis_py(self):

@@ -129,12 +129,15 @@ OF_ONE_THREAD = ("unit/type/list", "unit/type/zset", "unit/pubsub")
 class Server:
     """nacre-server over an embedded pool."""
 
-    def __init__(self, binaries: pathlib.Path, threads: int = 2):
+    def __init__(self, binaries: pathlib.Path, *flags: str, threads: int = 2):
         self.process = subprocess.Popen(
             [binaries / "nacre-server", "--pool=embedded:?nodes=1&size=1GiB",
-             "--listen=127.0.0.1:0", "--write_buffer_size=16777216", f"--threads={threads}"],
+             "--listen=127.0.0.1:0", "--write_buffer_size=16777216", f"--threads={threads}",
+             *flags],
             stdout=subprocess.PIPE, text=True)
         line = self.process.stdout.readline()
+        if line.startswith("waiting"):
+            line = self.process.stdout.readline()
         match = re.search(r":(\d+)$", line.strip())
         if match is None:
             raise RuntimeError(f"nacre-server did not begin to serve: {line}")

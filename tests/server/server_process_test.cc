@@ -2,6 +2,8 @@
 // what it acknowledged is there for the next one. Method: the program over an embedded pool, and
 // over nodes that are processes; SIGTERM and kill -9.
 
+#include "tests/server/server_process.h"
+
 #include <gtest/gtest.h>
 #include <signal.h>
 
@@ -16,33 +18,6 @@
 
 namespace nacre::server {
 namespace {
-
-constexpr int kPatienceSeconds = 60;
-
-class ServerProcess {
- public:
-  explicit ServerProcess(const std::vector<std::string>& flags) {
-    std::vector<std::string> arguments = flags;
-    arguments.emplace_back("--listen=127.0.0.1:0");
-    process_ = std::make_unique<ChildProcess>("nacre-server", arguments);
-    const std::string output = process_->AwaitOutput(" at 127.0.0.1:", kPatienceSeconds);
-    const size_t at = output.rfind(" at ");
-    EXPECT_NE(at, std::string::npos) << output;
-    if (at == std::string::npos) return;
-    address_ = output.substr(at + 4);
-    if (address_.find('\n') == std::string::npos) {
-      address_ += process_->AwaitOutput("\n", kPatienceSeconds);
-    }
-    address_.resize(address_.find('\n'));
-  }
-
-  const std::string& address() const { return address_; }
-  ChildProcess& process() { return *process_; }
-
- private:
-  std::unique_ptr<ChildProcess> process_;
-  std::string address_;
-};
 
 TEST(ServerProcessTest, ServesAnEmbeddedPoolUntilItIsToldToEnd) {
   ServerProcess server({"--pool=embedded:?nodes=1&size=256MiB", "--slab_size=8388608"});
@@ -69,6 +44,9 @@ TEST(ServerProcessTest, TellsWhatIsWrongWithItsFlags) {
   EXPECT_NE(output({pool, "--listen=nowhere"}).find("'nowhere' is not HOST:PORT"),
             std::string::npos);
   EXPECT_NE(output({pool, "--threads=0"}).find("the number of threads is 0"), std::string::npos);
+  EXPECT_NE(output({pool, "--standby", "--listen=0.0.0.0:0"}).find("--announce"),
+            std::string::npos);
+  EXPECT_NE(output({pool, "--standby", "--take_over"}).find("--standby waits"), std::string::npos);
   EXPECT_NE(output({pool, "serve"}).find("'serve' is no flag"), std::string::npos);
   EXPECT_NE(output({pool, "--requirepass_file=/nonexistent/file"}).find("--requirepass_file"),
             std::string::npos);

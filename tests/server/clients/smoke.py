@@ -68,7 +68,7 @@ def main() -> int:
         ran += 1
         try:
             command = build(cache)
-            with Server(binaries) as server:
+            with Server(binaries, "--standby") as server:
                 subprocess.run([*command, str(server.port)], check=True, timeout=120)
         except (subprocess.CalledProcessError, subprocess.TimeoutExpired) as error:
             print(f"{name}: {error}")

@@ -174,9 +174,10 @@ void Scheduler::Switch(SimThread* self) {
   next->state = SimThread::State::kRunning;
   Record(kTurn, next->number);
   if (next == self) return;
+  // It is the next thread's from here on.
+  const bool ended = self->state == SimThread::State::kEnded;
   next->GiveTurn();
-  if (self->state == SimThread::State::kEnded) return;
-  AwaitTurn(self);
+  if (!ended) AwaitTurn(self);
 }
 
 void Scheduler::AwaitTurn(SimThread* self) {

@@ -79,5 +79,10 @@ func main() {
 	found, err := client.Do(ctx, "NRANGE", "[s", "+", "LIMIT", 2, "WITHVALUES").Slice()
 	check(err)
 	expect([]interface{}{[]interface{}{"scores", nil}, []interface{}{"text", "value"}}, found)
+	// The server tells as a sentinel would who serves the database.
+	told := redis.NewFailoverClient(&redis.FailoverOptions{
+		MasterName: "redis", SentinelAddrs: []string{"127.0.0.1:" + os.Args[1]}})
+	expect("value", told.Get(ctx, "text").Val())
+	check(told.Close())
 	fmt.Println("go-redis: ok")
 }

@@ -29,6 +29,10 @@ async function run(port) {
   assert.equal(keys.length, 5);
   assert.deepEqual(await client.call("NRANGE", "[s", "+", "LIMIT", 2), ["scores", "text"]);
   client.disconnect();
+  // The server tells as a sentinel would who serves the database.
+  const found = new Redis({ sentinels: [{ host: "127.0.0.1", port }], name: "redis" });
+  assert.equal(await found.get("text"), "value");
+  found.disconnect();
 }
 
 run(Number(process.argv[2])).then(

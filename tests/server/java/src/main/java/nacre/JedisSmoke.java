@@ -2,11 +2,13 @@ package nacre;
 
 import java.util.List;
 import java.util.Map;
+import java.util.Set;
 import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.TimeUnit;
 import redis.clients.jedis.Jedis;
 import redis.clients.jedis.JedisPool;
 import redis.clients.jedis.JedisPubSub;
+import redis.clients.jedis.JedisSentinelPool;
 import redis.clients.jedis.Pipeline;
 import redis.clients.jedis.Response;
 import redis.clients.jedis.Transaction;
@@ -56,6 +58,14 @@ public final class JedisSmoke {
     expect("hello", heard.toString());
   }
 
+  /** The server tells as a sentinel would who serves the database. */
+  private static void sentinel(String address) {
+    try (JedisSentinelPool told = new JedisSentinelPool("redis", Set.of(address));
+        Jedis jedis = told.getResource()) {
+      expect("value", jedis.get("text"));
+    }
+  }
+
   public static void main(String[] args) throws InterruptedException {
     try (JedisPool pool = new JedisPool("127.0.0.1", Integer.parseInt(args[0]));
         Jedis jedis = pool.getResource()) {
@@ -90,6 +100,7 @@ public final class JedisSmoke {
       expect(
           List.of("scores", "text"),
           range.stream().map(key -> SafeEncoder.encode((byte[]) key)).toList());
+      sentinel("127.0.0.1:" + args[0]);
       System.out.println("Jedis: ok");
     }
   }
