@@ -127,6 +127,8 @@ class ArchiverImpl final : public Archiver {
       families_ = std::move(families);
       complete_nanos_ = now;
     }
+    // Until the owner knows of this archive it drops what it has flushed, which would be a gap.
+    Acknowledge();
     log_thread_ = Thread("nacre-archive", [this] { FollowLog(); });
     base_thread_ = Thread("nacre-base", [this] { MakeBases(); });
     return Status::OK();

@@ -194,6 +194,8 @@ void Server::LookAtMaster() {
   if (announced_.Read(&address).ok() && state_.master.Set(address) != address) {
     looked_at_ns_ = answered_at_ns_ = 0;
   }
+  // Where that cannot be read now, it is where it was.
+  address = state_.master.address();
   const auto interval = static_cast<uint64_t>(std::chrono::nanoseconds(kInterval).count());
   if (address.empty() || clock->NowNanos() < looked_at_ns_ + interval) return;
   if (Answers(address, kPatience)) answered_at_ns_ = clock->NowNanos();

@@ -65,11 +65,6 @@ class Owner {
   static std::string FirstKey(uint64_t n) { return "a" + std::to_string(n % kKeys); }
   static std::string SecondKey(uint64_t n) { return "b" + std::to_string(n % kKeys); }
   uint64_t written() const { return written_.load(); }
-  /// Whether it keeps the log for an archive.
-  bool HasArchive() const {
-    uint64_t readers = 0;
-    return db_->GetIntProperty("nacre.log.readers", &readers) && readers > 0;
-  }
   /// The last sequence that can be restored, as the owner has heard; looks once more.
   uint64_t Archived() {
     db_->WaitForArchive(db_->GetLatestSequenceNumber(), milliseconds(0)).IgnoreError();
@@ -161,7 +156,8 @@ TEST_P(ArchiveKillTest, WhateverIsKilledWhenever) {
     std::vector<std::string> keys = {"key-0"};
     if (GetParam()) UseKeys(keys);
     auto archive = StartArchive(*nodes, random.Next());
-    ASSERT_TRUE(Eventually([&] { return HasBase() && owner->HasArchive(); }));
+    // Before the owner knows of the archive there may be a gap, and then a new base is being made.
+    ASSERT_TRUE(Eventually([&] { return HasBase() && owner->Archived() > 0; }));
     // The archiver dies and comes back a few times, at first.
     for (uint64_t kills = random.Uniform(3); kills > 0; --kills) {
       std::this_thread::sleep_for(milliseconds(random.Uniform(150)));
@@ -204,7 +200,7 @@ TEST_F(ArchiveProcessTest, ARestoreThatIsKilledGoesOn) {
     MemnodeProcesses nodes(3, {.size = "96MiB", .slab_size = "1MiB"});
     Owner owner(nodes.pool_uri());
     auto archive = StartArchive(nodes, random.Next());
-    ASSERT_TRUE(Eventually([&] { return HasBase() && owner.HasArchive(); }));
+    ASSERT_TRUE(Eventually([&] { return HasBase() && owner.Archived() > 0; }));
     const uint64_t begun = owner.written();
     ASSERT_TRUE(Eventually([&] { return owner.written() > begun + 8000; }));
     archived = owner.Archived();
