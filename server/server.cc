@@ -191,13 +191,14 @@ void Server::LookAtMaster() {
   constexpr std::chrono::milliseconds kPatience(500);
   Clock* const clock = Clock::System();
   std::string address;
-  if (announced_.Read(&address).ok() && state_.master.Set(address) != address) {
-    looked_at_ns_ = answered_at_ns_ = 0;
+  if (!announced_.Read(&address).ok()) {
+    // Another server may have the database by now, which is not to be taken for this one.
+    if (answered_at_ns_ != 0) answered_at_ns_ = clock->NowNanos();
+    return;
   }
-  // Where that cannot be read now, it is where it was.
-  address = state_.master.address();
+  if (state_.master.Set(address) != address) looked_at_ns_ = answered_at_ns_ = 0;
   const auto interval = static_cast<uint64_t>(std::chrono::nanoseconds(kInterval).count());
-  if (address.empty() || clock->NowNanos() < looked_at_ns_ + interval) return;
+  if (clock->NowNanos() < looked_at_ns_ + interval) return;
   if (Answers(address, kPatience)) answered_at_ns_ = clock->NowNanos();
   looked_at_ns_ = clock->NowNanos();
 }

@@ -30,7 +30,7 @@ Status LeaseSlabs(PoolClient* client, NodeId node, uint64_t database_id, const S
 }
 
 Status ReturnSlabs(PoolClient* client, NodeId node, uint64_t database_id,
-                   const std::vector<uint64_t>& offsets) {
+                   const std::vector<uint64_t>& offsets, NodeRequests::Late late) {
   control::Request request;
   control::Reply reply;
   request.mutable_return_slabs()->set_database_id(database_id);
@@ -40,8 +40,8 @@ Status ReturnSlabs(PoolClient* client, NodeId node, uint64_t database_id,
   const control::Slabs keys = link->TakeWriteKeys(offsets);
   for (const uint64_t offset : offsets) request.mutable_return_slabs()->add_offsets(offset);
   for (const uint32_t key : keys.write_keys()) request.mutable_return_slabs()->add_write_keys(key);
-  Status s =
-      client->databases()->Heed(database_id, client->requests()->Call(node, &request, &reply));
+  Status s = client->databases()->Heed(database_id,
+                                       client->requests()->Call(node, &request, &reply, late));
   // They are still this client's, or it asks again, with the same keys.
   if (!s.ok()) link->GiveBackWriteKeys(keys);
   return s;

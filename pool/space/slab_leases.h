@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "nacre/status.h"
+#include "pool/connect/node_requests.h"
 #include "pool/pool_client.h"
 #include "table/format/placement.h"
 
@@ -27,6 +28,7 @@ struct SlabsWanted {
 Status LeaseSlabs(PoolClient* client, NodeId node, uint64_t database_id, const SlabsWanted& wanted,
                   std::vector<uint64_t>* offsets);
 Status ReturnSlabs(PoolClient* client, NodeId node, uint64_t database_id,
-                   const std::vector<uint64_t>& offsets);
+                   const std::vector<uint64_t>& offsets,
+                   NodeRequests::Late late = NodeRequests::Late::kAwaited);
 
 }  // namespace nacre::pool

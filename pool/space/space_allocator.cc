@@ -413,12 +413,12 @@ void SpaceAllocator::Rep::ReturnSurplusLater(NodeId node) {
   Schedule([this, node] {
     MutexLock lock(&mutex_);
     nodes_[node].return_scheduled = false;
-    ReturnSurplus(node, SparesToKeep(nodes_[node])).IgnoreError();
+    ReturnSurplus(node, SparesToKeep(nodes_[node]), NodeRequests::Late::kLeft).IgnoreError();
   });
   state.return_scheduled = true;
 }
 
-Status SpaceAllocator::Rep::ReturnSurplus(NodeId node, uint64_t keep) {
+Status SpaceAllocator::Rep::ReturnSurplus(NodeId node, uint64_t keep, NodeRequests::Late late) {
   Node& state = nodes_[node];
   while (state.exchanging) changed_.Wait();
   if (ended_) return Status::OK();
@@ -437,7 +437,7 @@ Status SpaceAllocator::Rep::ReturnSurplus(NodeId node, uint64_t keep) {
   {
     MutexUnlock unlock(&mutex_);
     for (const auto& slabs : requests) {
-      answers.push_back(ReturnSlabs(client_, node, database_id_, slabs));
+      answers.push_back(ReturnSlabs(client_, node, database_id_, slabs, late));
     }
   }
   Status s;
@@ -462,7 +462,7 @@ Status SpaceAllocator::Rep::ReturnFreeSlabs() {
   Status failure;
   for (int i = 0; i < client_->node_count(); ++i) {
     if (!client_->alive(static_cast<NodeId>(i))) continue;
-    Status s = ReturnSurplus(static_cast<NodeId>(i), 0);
+    Status s = ReturnSurplus(static_cast<NodeId>(i), 0, NodeRequests::Late::kAwaited);
     // A node that died meanwhile has nothing to take back.
     if (!s.ok() && !s.IsUnavailable() && failure.ok()) failure = std::move(s);
   }
@@ -503,9 +503,17 @@ Status SpaceAllocator::Rep::MeasureFree(NodeId node, uint64_t piece, FreeSpace* 
   MutexLock lock(&mutex_);
   Node& state = nodes_[node];
   Status s;
-  // What a slow node said last does.
-  if (client_->prompt(node) || state.measured.slabs_total == 0) {
-    while (state.exchanging) changed_.Wait();
+  // What others ask a node that stands still takes as long as an operation may.
+  constexpr std::chrono::milliseconds kLook(1);
+  constexpr std::chrono::milliseconds kPatience(500);
+  const Deadline deadline = Deadline::After(client_->fabric()->context.clock, kPatience);
+  while (state.exchanging && client_->prompt(node) && !deadline.Expired()) {
+    changed_.WaitFor(kLook);
+  }
+  const bool known = state.measured.slabs_total > 0;
+  if (state.exchanging) {
+    if (!known) s = Status::TimedOut(client_->node_address(node) + ": slow to say what is free");
+  } else if (client_->prompt(node) || !known) {  // What a slow node said last does.
     const SlabExchange exchange(&state.exchanging, &changed_);
     NodeStats stats;
     {

@@ -97,7 +97,7 @@ class SpaceAllocator {
   };
   /// What this database may still fill on `node`: what is free in its slabs, in pieces of `piece`
   /// bytes or more, and slabs that are not leased. Asks the node; waits for leases and returns in
-  /// progress, so that no slab is missed.
+  /// progress, so that no slab is missed, unless that takes long: then what it said last does.
   Status MeasureFree(NodeId node, uint64_t piece, FreeSpace* free);
 
   SpaceUsage Usage(NodeId node) const;

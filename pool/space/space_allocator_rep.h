@@ -117,7 +117,7 @@ class SpaceAllocator::Rep {
     return node.draining || IsSmall() ? 0 : std::max<uint64_t>(1, SlabsFor(ahead_bytes_));
   }
   void ReturnSurplusLater(NodeId node) REQUIRES(mutex_);
-  Status ReturnSurplus(NodeId node, uint64_t keep) REQUIRES(mutex_);
+  Status ReturnSurplus(NodeId node, uint64_t keep, NodeRequests::Late late) REQUIRES(mutex_);
   void Schedule(std::function<void()> task) REQUIRES(mutex_);
   Status TooFewAlive(const Redundancy& redundancy) const;
 

@@ -4,11 +4,14 @@
 
 #include <gtest/gtest.h>
 
+#include <atomic>
+#include <chrono>
 #include <memory>
 #include <thread>
 #include <vector>
 
 #include "pool/space/slab_leases.h"
+#include "pool/space/space_allocator.h"
 #include "tests/support/pool_fixture.h"
 #include "tests/support/process/memnode_process.h"
 #include "tests/support/status_assert.h"
@@ -59,6 +62,32 @@ TEST_F(SilentNodeTest, ThoseThatAnswerAreThereThoughOthersDoNot) {
   // They are taken into the pool when they answer again.
   for (const size_t silent : {size_t{0}, size_t{2}, size_t{3}}) nodes[silent].Resume();
   ASSERT_TRUE(Eventually([&] { return client_->alive_count() == 6; }));
+}
+
+// A flush asks what is free, and the thread that gives slabs back waits for the node.
+TEST_F(SilentNodeTest, WhatIsFreeIsAnsweredThoughSlabsAreBeingGivenBack) {
+  MemnodeProcesses nodes(3, {.scheme = "tcp", .size = "32MiB", .slab_size = "1MiB"});
+  constexpr uint64_t kSlab = 1 << 20;
+  OpenPoolAt(nodes.pool_uri() + "?timeout_ms=600000", kSlab, std::chrono::minutes(10));
+  CreateDatabase();
+  SpaceAllocator::FreeSpace before;
+  ASSERT_TRUE(IsOk(space_->MeasureFree(0, kSlab, &before)));
+  Placement placement;
+  ASSERT_TRUE(IsOk(space_->Reserve(Redundancy::Copies(1), 8 * kSlab, 0, &placement)));
+  const NodeId node = placement.fragments[0].start.node;
+  ASSERT_TRUE(IsOk(space_->MeasureFree(node, kSlab, &before)));
+  nodes[node].Pause();
+  space_->Free(placement);
+  std::atomic<bool> answered{false};
+  std::thread asks([&] {
+    SpaceAllocator::FreeSpace free;
+    EXPECT_TRUE(IsOk(space_->MeasureFree(node, kSlab, &free)));
+    EXPECT_GE(free.total, before.total);
+    answered.store(true);
+  });
+  EXPECT_TRUE(Eventually([&] { return answered.load(); }));
+  nodes[node].Resume();
+  asks.join();
 }
 
 }  // namespace

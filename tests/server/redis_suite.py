@@ -196,7 +196,7 @@ def main() -> int:
         return SKIPPED
     failed = []
     for unit in units:
-        with Server(binaries, 1 if unit in OF_ONE_THREAD else 2) as server:
+        with Server(binaries, threads=1 if unit in OF_ONE_THREAD else 2) as server:
             if not run_unit(source, server.port, unit):
                 failed.append(unit)
     print("all passed" if not failed else "failed: " + " ".join(failed))
