@@ -117,10 +117,12 @@ void ServedClients::CancelAttempt(Client client, uint64_t attempt) {
   clients_[client].cancelled.insert(attempt);
 }
 
-bool ServedClients::IsCancelled(Client client, uint64_t attempt) const {
+bool ServedClients::MayKeepLock(Client client, uint64_t transaction, TransactionID owner,
+                                uint64_t attempt) const {
   MutexLock lock(&mutex_);
-  const auto found = clients_.find(client);
-  return found != clients_.end() && found->second.cancelled.contains(attempt);
+  const Locker* const locker = LockerOf(client, transaction);
+  return locker != nullptr && locker->id == owner &&
+         !clients_.at(client).cancelled.contains(attempt);
 }
 
 void ServedClients::DropThoseOf(uint32_t shard) {

@@ -70,8 +70,11 @@ class ServedClients {
   void RemoveLocker(Client client, uint64_t transaction, const LocalShard& shard) EXCLUDES(mutex_);
   /// An attempt to lock a key that the client has given up, and that may be under way.
   void CancelAttempt(Client client, uint64_t attempt) EXCLUDES(mutex_);
-  /// Whether it was cancelled.
-  bool IsCancelled(Client client, uint64_t attempt) const EXCLUDES(mutex_);
+  /// Whether a lock may stay that such an attempt has just got for `owner`, as AddLocker named the
+  /// transaction: the client has not ended meanwhile, nor given the attempt up. Either of them
+  /// gives up later what was got before.
+  bool MayKeepLock(Client client, uint64_t transaction, TransactionID owner, uint64_t attempt) const
+      EXCLUDES(mutex_);
 
   /// Releases, opens and unlocks what the client has, and answers its batches.
   Prepared EndClient(Client client) EXCLUDES(mutex_);

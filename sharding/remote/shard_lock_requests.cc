@@ -62,8 +62,10 @@ Status ShardService::Lock(Client client, const std::shared_ptr<LocalShard>& shar
     *would_wait = true;
     return Status::OK();
   }
-  // A client that gives the request up says so first, and gives up the lock then.
-  if (status.ok() && clients_->IsCancelled(client, request.attempt())) {
+  const auto may_keep = [&] {
+    return clients_->MayKeepLock(client, request.owner(), owner.id, request.attempt());
+  };
+  if (status.ok() && !may_keep()) {
     locks->Unlock(owner.id, key.family(), key.key());
     return Status::TimedOut("the request was given up");
   }

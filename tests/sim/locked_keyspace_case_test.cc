@@ -13,6 +13,7 @@
 #include "tests/support/sim/sim_case.h"
 #include "tests/support/sim/sim_keyspace.h"
 #include "tests/support/sim/sim_run.h"
+#include "util/clock.h"
 
 namespace nacre::sim {
 namespace {
@@ -152,6 +153,43 @@ TEST(LockedKeyspaceCaseTest, LocksOfAMemberThatDiesAreGivenUp) {
           c->Expect(waits->db->Get({}, key, &value));
         });
         c->Expect(value == "late", "a Put was lost");
+        return value;
+      },
+      kLockedCluster, kLockedSeeds);
+}
+
+TEST(LockedKeyspaceCaseTest, AMemberThatDiesWhileItWaitsGetsNoLock) {
+  Tell(
+      [](Scheduler* scheduler, Case* c) {
+        SharedKeyspace* const keyspace = NewLockedKeyspace(scheduler, c);
+        Member* const owner = keyspace->members()[0].get();
+        Member* const dies = keyspace->members()[1].get();
+        const std::string key = KeyOwnedBy(c, keyspace, owner).key;
+        std::string value;
+        std::unique_ptr<Transaction> holds;
+        c->In(owner->process, [&] {
+          holds = owner->locked->BeginTransaction({});
+          c->Expect(holds->Put(key, "first"));
+        });
+        bool waits = false;
+        c->cluster().Run(dies->process, "waits", [&] {
+          Transaction* const waiting = dies->locked->BeginTransaction({}).release();
+          waits = true;
+          waiting->Put(key, "dead").IgnoreError();
+        });
+        c->Await("the wait", [&] { return waits; });
+        keyspace->Sleep(milliseconds(20));
+        keyspace->Kill(dies, /*told=*/true);
+        keyspace->Sleep(milliseconds(20 + scheduler->Uniform(200)));
+        c->In(owner->process, [&] {
+          c->Expect(holds->Commit());
+          holds.reset();
+          // Now it is the dead member's turn, and nothing would give up what it got.
+          Clock::System()->SleepFor(milliseconds(20));
+          c->Expect(owner->locked->Put({}, key, "last"));
+          c->Expect(owner->db->Get({}, key, &value));
+        });
+        c->Expect(value == "last", "a Put was lost");
         return value;
       },
       kLockedCluster, kLockedSeeds);
