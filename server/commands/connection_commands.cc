@@ -112,7 +112,7 @@ Task<void> Hello(Call& call) {
   call.reply.Bulk("mode");
   call.reply.Bulk("standalone");
   call.reply.Bulk("role");
-  call.reply.Bulk(call.loop->access.store != nullptr ? "master" : "replica");
+  call.reply.Bulk(call.loop->serving() ? "master" : "replica");
   call.reply.Bulk("modules");
   call.reply.Array(0);
 }

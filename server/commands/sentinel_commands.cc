@@ -14,8 +14,6 @@ namespace {
 
 using Fields = std::vector<std::pair<const char*, std::string>>;
 
-bool IsServing(const Call& call) { return call.loop->access.store != nullptr; }
-
 /// False, with the answer, if it is not what clients call the database.
 bool IsMaster(Call& call, std::string_view name) {
   if (name == call.server->master.name) return true;
@@ -29,7 +27,7 @@ void DescribeMaster(Call& call) {
       {"name", call.server->master.name},
       {"ip", host},
       {"port", port},
-      {"runid", IsServing(call) ? call.server->run_id : std::string()},
+      {"runid", call.loop->serving() ? call.server->run_id : std::string()},
       {"flags", "master"},
       {"link-pending-commands", "0"},
       {"last-ping-sent", "0"},
@@ -79,7 +77,7 @@ Task<void> Sentinel(Call& call) {
 }
 
 Task<void> Role(Call& call) {
-  if (IsServing(call)) {
+  if (call.loop->serving()) {
     call.reply.Array(3);
     call.reply.Bulk("master");
     call.reply.Integer(0);

@@ -45,8 +45,8 @@ std::string MemorySection(const Call& call) {
   ::getrusage(RUSAGE_SELF, &usage);
   std::string text = fmt::format("used_memory_peak:{}\r\nmaxmemory:0\r\n", usage.ru_maxrss * 1024);
   uint64_t tables = 0;
-  Store* const store = call.loop->access.store;
-  if (store != nullptr && store->db()->GetIntProperty("nacre.total-sst-files-size", &tables)) {
+  if (call.loop->serving() &&
+      call.server->store->db()->GetIntProperty("nacre.total-sst-files-size", &tables)) {
     text += fmt::format("nacre_table_bytes:{}\r\n", tables);
   }
   return text;
@@ -66,7 +66,7 @@ std::string StatsSection(const Call& call) {
 }
 
 std::string ReplicationSection(const Call& call) {
-  if (call.loop->access.store != nullptr) return "role:master\r\nconnected_slaves:0\r\n";
+  if (call.loop->serving()) return "role:master\r\nconnected_slaves:0\r\n";
   const auto [host, port] = Master::Divide(call.server->master.address());
   return fmt::format(
       "role:slave\r\nmaster_host:{}\r\nmaster_port:{}\r\nmaster_link_status:down\r\n", host, port);

@@ -165,7 +165,7 @@ bool Connection::Refuse(Call* call) const {
     error = "ERR wrong number of arguments for '" + std::string(command->name) + "' command";
   } else if (!authenticated && (command->flags & kNoAuth) == 0) {
     error = "NOAUTH Authentication required.";
-  } else if (loop_->access.store == nullptr && (command->flags & kWithoutStore) == 0) {
+  } else if (!loop_->serving() && (command->flags & kWithoutStore) == 0) {
     error = "LOADING another server serves the database; this one takes it over when that ends";
   } else if (protocol == 2 && subscriptions() > 0 && (command->flags & kSubscribed) == 0) {
     error = "ERR Can't execute '" + std::string(command->name) +

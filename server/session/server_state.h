@@ -31,10 +31,13 @@ namespace nacre::server {
 struct LoopState {
   LoopState(Clock* clock, uint64_t seed) : loop(clock), random(seed) {}
 
+  /// Not while the server waits for the database.
+  bool serving() const { return access.store != nullptr; }
+
   EventLoop loop;
   std::unique_ptr<AsyncDB> async;
-  StoreAccess access;  ///< Without a store while the server waits for the database.
-  Random random;       ///< For commands that choose elements at random.
+  StoreAccess access;                              ///< Without a store unless it is serving.
+  Random random;                                   ///< For commands that choose elements at random.
   std::map<uint64_t, Client*> clients;             ///< By their ids.
   std::vector<std::unique_ptr<Call>> spare_calls;  ///< For the next requests.
   std::atomic<uint64_t> commands{0};

@@ -80,25 +80,26 @@ Status KeyspaceMember::Start() {
        .log = options().info_log},
       [this](const std::shared_ptr<const KeyspaceState>&) { Wake(); },
       Deadline::After(context_.clock, options().operation_timeout), &membership_));
-  owned_ = std::make_unique<OwnedShards>(OwnedShards::Context{.opener = context_.opener,
-                                                              .membership = membership_.get(),
-                                                              .links = links_.get(),
-                                                              .threads = context_.threads,
-                                                              .clock = context_.clock,
-                                                              .log = options().info_log,
-                                                              .changed =
-                                                                  [this] {
-                                                                    {
-                                                                      MutexLock lock(&mutex_);
-                                                                      served_changed_ = true;
-                                                                    }
-                                                                    Wake();
-                                                                  },
-                                                              .leaving =
-                                                                  [this](uint32_t shard) {
-                                                                    if (server_ != nullptr)
-                                                                      server_->DropThoseOf(shard);
-                                                                  }});
+  owned_ =
+      std::make_unique<OwnedShards>(OwnedShards::Context{.opener = context_.opener,
+                                                         .membership = membership_.get(),
+                                                         .links = links_.get(),
+                                                         .threads = context_.threads,
+                                                         .clock = context_.clock,
+                                                         .log = options().info_log,
+                                                         .changed =
+                                                             [this] {
+                                                               {
+                                                                 MutexLock lock(&mutex_);
+                                                                 served_changed_ = true;
+                                                               }
+                                                               Wake();
+                                                             },
+                                                         .leaving =
+                                                             [this](uint32_t shard) {
+                                                               if (server_ != nullptr)
+                                                                 server_->DropBelongingsOf(shard);
+                                                             }});
   leader_ = std::make_unique<KeyspaceLeader>(KeyspaceLeader::Context{
       .membership = membership_.get(),
       .links = links_.get(),

@@ -27,6 +27,11 @@ WriteOptions DecodeOptions(const sharding::WriteFlags& flags) {
   return options;
 }
 
+void EncodeKey(uint32_t family, const Slice& key, sharding::LockedKey* encoded) {
+  encoded->set_family(family);
+  encoded->set_key(key.data(), key.size());
+}
+
 void EncodeOptions(const ReadOptions& options, uint64_t snapshot, sharding::ReadFlags* flags) {
   flags->set_snapshot(snapshot);
   flags->set_no_verify_checksums(!options.verify_checksums);

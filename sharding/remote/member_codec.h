@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "nacre/options.h"
+#include "nacre/slice.h"
 #include "nacre/status.h"
 #include "sharding/balance/balance_options.h"
 #include "sharding/remote/member_request.pb.h"
@@ -20,6 +21,8 @@ Status GetStatus(const sharding::MemberReply& reply);
 
 void EncodeOptions(const WriteOptions& options, sharding::WriteFlags* flags);
 WriteOptions DecodeOptions(const sharding::WriteFlags& flags);
+
+void EncodeKey(uint32_t family, const Slice& key, sharding::LockedKey* encoded);
 
 /// Bounds and snapshots have fields of their own.
 void EncodeOptions(const ReadOptions& options, uint64_t snapshot, sharding::ReadFlags* flags);

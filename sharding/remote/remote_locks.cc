@@ -4,7 +4,7 @@
 #include <atomic>
 #include <chrono>
 
-#include "sharding/remote/member_request.pb.h"
+#include "sharding/remote/member_codec.h"
 #include "sharding/remote/remote_shard.h"
 #include "util/clock.h"
 
@@ -30,19 +30,13 @@ sharding::LockRequest* Begin(sharding::LockRequest::Step step, TransactionID own
   return lock;
 }
 
-void AddKey(uint32_t family, const Slice& key, sharding::LockRequest* request) {
-  sharding::LockedKey* const added = request->add_keys();
-  added->set_family(family);
-  added->set_key(key.data(), key.size());
-}
-
 }  // namespace
 
 Status RemoteShard::Lock(const LockOwner& owner, const LockWanted& wanted) {
   const uint64_t attempt = NextAttempt();
   sharding::MemberRequest request;
   sharding::LockRequest* const lock = Begin(sharding::LockRequest::LOCK, owner.id, &request, id());
-  AddKey(wanted.family, wanted.key, lock);
+  EncodeKey(wanted.family, wanted.key, lock->add_keys());
   lock->set_exclusive(wanted.exclusive);
   lock->set_upgrade(wanted.upgrade);
   lock->set_patience_millis(static_cast<uint64_t>(std::max<int64_t>(owner.timeout_ms, 0)));
@@ -62,7 +56,7 @@ Status RemoteShard::Lock(const LockOwner& owner, const LockWanted& wanted) {
   // It may come there yet, and the lock would stay.
   sharding::MemberRequest undo;
   sharding::LockRequest* const unlock = Begin(sharding::LockRequest::UNLOCK, owner.id, &undo, id());
-  if (!wanted.upgrade) AddKey(wanted.family, wanted.key, unlock);
+  if (!wanted.upgrade) EncodeKey(wanted.family, wanted.key, unlock->add_keys());
   unlock->set_attempt(attempt);
   owner_->Call(&undo, owner_->OperationDeadline(), Unanswered::kRetry, &reply).IgnoreError();
   return status;
@@ -70,7 +64,8 @@ Status RemoteShard::Lock(const LockOwner& owner, const LockWanted& wanted) {
 
 Status RemoteShard::Share(TransactionID owner, const KeyLock& key) {
   sharding::MemberRequest request;
-  AddKey(key.family, key.key, Begin(sharding::LockRequest::SHARE, owner, &request, id()));
+  sharding::LockRequest* const share = Begin(sharding::LockRequest::SHARE, owner, &request, id());
+  EncodeKey(key.family, key.key, share->add_keys());
   sharding::MemberReply reply;
   return owner_->Call(&request, owner_->OperationDeadline(), Unanswered::kRetry, &reply);
 }
@@ -78,7 +73,7 @@ Status RemoteShard::Share(TransactionID owner, const KeyLock& key) {
 Status RemoteShard::Unlock(TransactionID owner, const std::vector<KeyLock>& keys, bool all) {
   sharding::MemberRequest request;
   sharding::LockRequest* const unlock = Begin(sharding::LockRequest::UNLOCK, owner, &request, id());
-  for (const KeyLock& key : keys) AddKey(key.family, key.key, unlock);
+  for (const KeyLock& key : keys) EncodeKey(key.family, key.key, unlock->add_keys());
   unlock->set_all(all);
   sharding::MemberReply reply;
   return owner_->Call(&request, owner_->OperationDeadline(), Unanswered::kRetry, &reply);

@@ -29,11 +29,7 @@ void AddPart(const WriteOptions& options, const BatchPart& part, Deadline deadli
     added->set_key(check.key);
     added->set_snapshot(static_cast<const RemoteSnapshot*>(check.since)->id());
   }
-  for (const KeyLock& lock : part.locks) {
-    sharding::LockedKey* const added = request->add_locks();
-    added->set_family(lock.family);
-    added->set_key(lock.key);
-  }
+  for (const KeyLock& lock : part.locks) EncodeKey(lock.family, lock.key, request->add_locks());
   request->set_lock_owner(part.lock_owner);
   EncodeOptions(options, request->mutable_flags());
   request->set_patience_micros(RemoteOwner::PatienceMicros(deadline));

@@ -125,7 +125,7 @@ bool ServedClients::MayKeepLock(Client client, uint64_t transaction, Transaction
          !clients_.at(client).cancelled.contains(attempt);
 }
 
-void ServedClients::DropThoseOf(uint32_t shard) {
+void ServedClients::DropBelongingsOf(uint32_t shard) {
   // Destroyed without the lock.
   std::vector<std::shared_ptr<ServedSnapshot>> dropped;
   std::vector<std::shared_ptr<LocalShard>> left;

@@ -79,7 +79,7 @@ class ServedClients {
   /// Releases, opens and unlocks what the client has, and answers its batches.
   Prepared EndClient(Client client) EXCLUDES(mutex_);
   /// Drops the snapshots and locks of a shard that is served no more.
-  void DropThoseOf(uint32_t shard) EXCLUDES(mutex_);
+  void DropBelongingsOf(uint32_t shard) EXCLUDES(mutex_);
 
  private:
   struct Locker {

@@ -43,7 +43,7 @@ class ShardServer final : private pool::RequestHandler {
   /// Where others reach it. Since Start.
   const std::string& address() const { return server_->address(); }
   /// Drops the snapshots and locks of a shard that is served no more.
-  void DropThoseOf(uint32_t shard) { clients_.DropThoseOf(shard); }
+  void DropBelongingsOf(uint32_t shard) { clients_.DropBelongingsOf(shard); }
 
  private:
   struct Done {

@@ -19,6 +19,13 @@ constexpr std::chrono::milliseconds kSlice(500);
 
 // ---- Locks --------------------------------------------------------------------------------------
 
+template <typename Work>
+Status MemberLocks::AtShardOf(const Slice& key, const Work& work) const {
+  return db_->WithView([&](const ShardedView& view) {
+    return work(view.shards[view.map.Find(key)]->lock_participant());
+  });
+}
+
 Status MemberLocks::Lock(const LockOwner& owner, LockWaiter* /*waiter*/, const LockWanted& wanted) {
   std::optional<Deadline> deadline;
   if (owner.timeout_ms >= 0) {
@@ -30,9 +37,8 @@ Status MemberLocks::Lock(const LockOwner& owner, LockWaiter* /*waiter*/, const L
         deadline.has_value() ? deadline->Remaining() : std::chrono::nanoseconds(kSlice);
     const auto slice = std::min<std::chrono::nanoseconds>(left, kSlice);
     now.timeout_ms = std::chrono::ceil<std::chrono::milliseconds>(slice).count();
-    Status status = db_->WithView([&](const ShardedView& view) {
-      return view.shards[view.map.Find(wanted.key)]->lock_participant()->Lock(now, wanted);
-    });
+    Status status =
+        AtShardOf(wanted.key, [&](LockParticipant* shard) { return shard->Lock(now, wanted); });
     const bool again = status.IsTimedOut() && !(deadline.has_value() && deadline->Expired());
     if (!again) return status;
   }
@@ -40,8 +46,7 @@ Status MemberLocks::Lock(const LockOwner& owner, LockWaiter* /*waiter*/, const L
 
 void MemberLocks::Unlock(TransactionID owner, uint32_t family, const Slice& key) noexcept {
   CatchAll([&] {
-    return db_->WithView([&](const ShardedView& view) {
-      LockParticipant* const shard = view.shards[view.map.Find(key)]->lock_participant();
+    return AtShardOf(key, [&](LockParticipant* shard) {
       return shard->Unlock(owner, {{.family = family, .key = key.ToString()}}, /*all=*/false);
     });
   }).IgnoreError();
@@ -64,8 +69,7 @@ void MemberLocks::UnlockAll(TransactionID owner, const KeyTracker& keys) noexcep
 
 void MemberLocks::Share(TransactionID owner, uint32_t family, const Slice& key) noexcept {
   CatchAll([&] {
-    return db_->WithView([&](const ShardedView& view) {
-      LockParticipant* const shard = view.shards[view.map.Find(key)]->lock_participant();
+    return AtShardOf(key, [&](LockParticipant* shard) {
       return shard->Share(owner, {.family = family, .key = key.ToString()});
     });
   }).IgnoreError();

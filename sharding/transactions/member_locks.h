@@ -29,6 +29,9 @@ class MemberLocks final : public KeyLocks {
   void SetDeadlocksRemembered(uint32_t count) override;
 
  private:
+  /// Calls `work` with the locks of the shard that has the key.
+  template <typename Work>
+  Status AtShardOf(const Slice& key, const Work& work) const;
   template <typename Work>
   void ForEachTable(const Work& work) const;
 
