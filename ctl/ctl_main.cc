@@ -8,7 +8,6 @@
 #include <cstdio>
 #include <memory>
 #include <string>
-#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -18,14 +17,15 @@
 #include "ctl/ctl_report.h"
 #include "ctl/doctor.h"
 #include "ctl/fsck.h"
-#include "ctl/keyspace_command.h"
-#include "ctl/keyspace_doctor.h"
+#include "ctl/keyspace/keyspace_command.h"
+#include "ctl/keyspace/keyspace_doctor.h"
 #include "ctl/maintenance_command.h"
 #include "ctl/manifest_command.h"
 #include "ctl/repair_command.h"
 #include "ctl/secrets_command.h"
 #include "ctl/top/top_command.h"
 #include "ctl/upgrade_command.h"
+#include "ctl/usage.h"
 #include "nacre/checkpoint.h"
 #include "nacre/utilities/etcd.h"
 #include "pool/connect/pool_device.h"
@@ -42,7 +42,8 @@ DEFINE_string(pool, "",
               "the pool's nodes, such as shm:/run/n0.sock,/run/n1.sock; ?secret_file=PATH, or "
               "NACRE_SECRET_FILE or NACRE_SECRET in the environment, give the pool's secret");
 DEFINE_string(coordinator, "",
-              "what the keyspaces' members agree by, such as etcd:10.0.0.1:2379,10.0.0.2:2379");
+              "what the keyspaces' members agree by, such as etcd:10.0.0.1:2379,10.0.0.2:2379; "
+              "their secret is that of --pool, or the environment's");
 DEFINE_bool(json, false, "print JSON");
 DEFINE_int32(timeout_ms, 3000, "how long to wait for a node, a member or the coordinator");
 DEFINE_double(interval_s, 1, "top, console: seconds between two samples, 0.1 to 3600");
@@ -100,116 +101,6 @@ DEFINE_bool(wait, true,
 namespace nacre::ctl {
 namespace {
 
-constexpr std::string_view kUsage =
-    "usage: nacre-ctl COMMAND --pool=URI [--json]\n"
-    "       nacre-ctl COMMAND --coordinator=etcd:HOST:PORT[,HOST:PORT...] [--json]\n"
-    "Commands of a pool:\n"
-    "  status             the pool as a whole, and its databases\n"
-    "  nodes              each of its nodes, and how long small reads and requests take there\n"
-    "  top                both, kept up to date on the terminal, with what they do in a second; "
-    "q ends\n"
-    "                     it, s sorts. --interval_s=N; --once prints it once\n"
-    "  console            the same and more as a page for browsers, until it is interrupted:\n"
-    "                     --listen=HOST:PORT, --token_file=FILE, --hosts=NAME,..., "
-    "--allow_orders\n"
-    "  doctor             what stands between this machine and the pool; --pool=verbs: looks at "
-    "the\n"
-    "                     machine only. With --coordinator: also what is wrong with that, and with "
-    "the\n"
-    "                     keyspaces that it knows; --pool may be missing then\n"
-    "  manifest DATABASE  what a database consists of: root, manifest, tables, log segments\n"
-    "  fsck [DATABASE]    whether the nodes hold what the manifests say, and nothing else; "
-    "--full:\n"
-    "                     compares all bytes with their checksums, too. Ends with 0 if all is "
-    "well,\n"
-    "                     1 if something was found, 2 if something could not be looked at\n"
-    "  drain NODE         has all data leave a node (an address, or its position in the pool from "
-    "0\n"
-    "                     on), and waits for that; interrupted, or with --nowait, it goes on\n"
-    "  undrain NODE       takes that back\n"
-    "  maintenance NODE [--for=TIME] [--force] | --end\n"
-    "                     announces that a node will be stopped and comes back with its memory, "
-    "within\n"
-    "                     10min if nothing else is said: databases do without it where they can, "
-    "and do\n"
-    "                     not repair what is on it meanwhile. Waits until it can be stopped\n"
-    "  finalize-upgrade [--force]\n"
-    "                     after all nodes and applications were upgraded: has the pool use what is "
-    "new,\n"
-    "                     for good, and refuse releases that do not know it; tells which are still "
-    "there\n"
-    "  repair pause       has lost fragments not be rebuilt for now\n"
-    "  repair resume      has them be rebuilt again\n"
-    "  repair limit RATE  has all databases rebuild at most so many bytes a second each, such as\n"
-    "                     200MiB; 0: as their options say\n"
-    "  repair DATABASE --from_footers [--dry_run] [--force]\n"
-    "                     makes the manifest anew, when all copies of it are damaged, from what "
-    "the\n"
-    "                     nodes' memory has of tables and log; then looks at it as fsck does, and\n"
-    "                     ends like it\n"
-    "  checkpoint DATABASE DIR\n"
-    "                     writes a checkpoint of a database that nobody has open, beside those "
-    "that "
-    "are\n"
-    "                     in the folder already\n"
-    "  checkpoints DIR [--verify] [--remove=N]\n"
-    "                     lists them; --verify reads and checks all of their files. Ends with 1 if "
-    "one\n"
-    "                     is damaged. Needs no --pool\n"
-    "  restore DIR DATABASE --redundancy=R [--checkpoint=N | --to_sequence=N | --to_time=TIME]\n"
-    "                     makes a database of the latest one, or of number N, or of an archive "
-    "as\n"
-    "                     it was then; started anew after a failure, it goes on\n"
-    "  archives DIR [--verify]\n"
-    "                     lists what an archive that nacre-archive makes can be restored to. "
-    "Needs\n"
-    "                     no --pool, but --encryption_key_file if it is encrypted, as restore "
-    "does\n"
-    "  add ADDRESS        tells the databases of a further node, such as tcp:10.0.0.9:7000\n"
-    "Commands of a file with secrets, which need no --pool:\n"
-    "  secrets list FILE  the names, ids and rights of its secrets, and its quotas\n"
-    "  secrets add FILE RIGHTS [NAME]\n"
-    "                     draws a secret with the rights read, write, write:DATABASE,PREFIX*,... "
-    "or\n"
-    "                     admin, and prints it, this once. Makes the file if there is none\n"
-    "  secrets prefer FILE NAME\n"
-    "                     puts a secret, by its name or id, first: a node proves the first of "
-    "those\n"
-    "                     that may do everything to the other nodes\n"
-    "  secrets retire FILE NAME\n"
-    "                     has no new connection be made with it\n"
-    "  secrets revoke FILE NAME\n"
-    "                     takes it out of the file: the connections that were made with it end. "
-    "Nodes\n"
-    "                     read a changed file within seconds, or at once on SIGHUP\n"
-    "Commands of keyspaces with a coordinator:\n"
-    "  shards KEYSPACE    its shards: where they begin, which member owns them, what they hold and "
-    "do.\n"
-    "                     Ends with 1 if one is not served\n"
-    "  members KEYSPACE   the processes that have it open, and how many shards are theirs. Ends "
-    "with 1\n"
-    "                     if one does not answer\n"
-    "  members KEYSPACE drain MEMBER\n"
-    "                     has all shards leave a member (an id, or an address), and waits for "
-    "that;\n"
-    "                     interrupted, or with --nowait, it goes on\n"
-    "  members KEYSPACE undrain MEMBER\n"
-    "                     takes that back\n"
-    "  move KEYSPACE SHARD MEMBER\n"
-    "                     gives a shard to a member, and waits until that serves it\n"
-    "  balance KEYSPACE   when shards move, are split and merged by themselves\n"
-    "  balance KEYSPACE set NAME=VALUE...\n"
-    "                     changes that: split_bytes, merge_bytes (such as 512MiB),\n"
-    "                     split_operations_per_second, imbalance_percent; 0: the default\n"
-    "  balance KEYSPACE pause\n"
-    "                     has them not, save from members that are gone or drained\n"
-    "  balance KEYSPACE resume\n"
-    "                     has them move again\n"
-    "  split KEYSPACE SHARD [KEY]\n"
-    "                     has two shards take a shard's place, of which the second one begins at\n"
-    "                     KEY (0x before hexadecimal digits), or in its middle\n"
-    "  merge KEYSPACE SHARD NEXT_SHARD\n"
-    "                     has one shard take the place of two neighbours of one member\n";
 constexpr std::chrono::milliseconds kNodeDrainPeriod{500};
 /// For a node whose times are measured: one that takes longer is down.
 constexpr std::chrono::milliseconds kTimedPatience{1000};
@@ -261,6 +152,20 @@ Status ConnectPool(Connection* connection,
   return Status::OK();
 }
 
+/// What protects the members of keyspaces: the secret, and the TLS, of their pool. It need not be
+/// named for the environment's secret.
+Status SecurityOfMembers(pool::PeerSecurity* security) {
+  rdma::DeviceOptions device_options;
+  Uri pool;
+  if (FLAGS_pool.empty()) {
+    device_options.logger = NewStderrLogger(LogLevel::kWarn);
+    NACRE_RETURN_IF_ERROR(pool::TakeSecret(&pool, device_options.logger, &device_options.secret));
+  } else {
+    NACRE_RETURN_IF_ERROR(ParsePool(&pool, &device_options));
+  }
+  return pool::PeerSecurity::Of(device_options, security);
+}
+
 Status RunDoctor(bool* healthy) {
   using Verdict = rdma::Finding::Verdict;
   std::vector<rdma::Finding> findings;
@@ -272,8 +177,11 @@ Status RunDoctor(bool* healthy) {
         Examine(pool, device_options, std::chrono::milliseconds(FLAGS_timeout_ms), Clock::System());
   }
   if (!FLAGS_coordinator.empty()) {
-    for (rdma::Finding& finding : ExamineCoordinator(
-             FLAGS_coordinator, std::chrono::milliseconds(FLAGS_timeout_ms), Clock::System())) {
+    pool::PeerSecurity security;
+    NACRE_RETURN_IF_ERROR(SecurityOfMembers(&security));
+    for (rdma::Finding& finding :
+         ExamineCoordinator(FLAGS_coordinator, security,
+                            std::chrono::milliseconds(FLAGS_timeout_ms), Clock::System())) {
       findings.push_back(std::move(finding));
     }
   }
@@ -545,11 +453,16 @@ int Run(const std::vector<std::string>& words) {
   Status s;
   bool fine = true;
   if (IsKeyspaceCommand(words)) {
-    s = RunKeyspaceCommand({.coordinator = FLAGS_coordinator,
-                            .timeout = std::chrono::milliseconds(FLAGS_timeout_ms),
-                            .json = FLAGS_json,
-                            .wait = FLAGS_wait},
-                           words, Clock::System(), &fine);
+    pool::PeerSecurity security;
+    s = SecurityOfMembers(&security);
+    if (s.ok()) {
+      s = RunKeyspaceCommand({.coordinator = FLAGS_coordinator,
+                              .security = security,
+                              .timeout = std::chrono::milliseconds(FLAGS_timeout_ms),
+                              .json = FLAGS_json,
+                              .wait = FLAGS_wait},
+                             words, Clock::System(), &fine);
+    }
   } else if (command == "secrets") {
     s = RunSecretsCommand(words, FLAGS_json);
   } else if (command == "doctor") {

@@ -12,8 +12,9 @@ namespace nacre::bench {
 /// What the line of a benchmark says besides speed.
 enum class ResultNote : uint8_t {
   kNone,
-  kFound,  ///< "(N of M found)".
-  kMixed,  ///< "( reads:N writes:N total:N found:N)".
+  kFound,         ///< "(N of M found)".
+  kMixed,         ///< "( reads:N writes:N total:N found:N)".
+  kTransactions,  ///< "( transactions:N aborts:N)".
 };
 
 /// What is done by one call instead of by threads.
@@ -53,6 +54,9 @@ struct BenchmarkSpec {
   bool ycsb = false;        ///< It works on YCSB's records.
   bool shares_ops = false;  ///< `ops_per_thread` is what all threads do together.
   bool background_writer = false;
+  bool needs_transactions = false;
+  /// Looks at the database when all threads have ended. May be null.
+  Status (*verify)(const BenchConfig& config, Session* session) = nullptr;
   bool of_members = false;  ///< It needs several members of a keyspace.
   std::string_view help;
 };

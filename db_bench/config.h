@@ -17,6 +17,8 @@ enum class RocksdbProfile : uint8_t {
   kRemote,  ///< Its files lie in --pool; not to be asked for by name.
 };
 enum class KeyDistribution : uint8_t { kUniform, kZipf, kLatest, kHotspot };
+/// What transactions the database is opened with.
+enum class Transactions : uint8_t { kNone, kLocking, kOptimistic };
 enum class Arrivals : uint8_t { kPoisson, kConstant };
 enum class ValueSizeDistribution : uint8_t { kFixed, kUniform, kNormal, kPareto };
 
@@ -90,6 +92,10 @@ struct BenchConfig {
   int child_members = 0;      ///< How many of them own shards beside it.
   bool serve_member = false;  ///< This process is one of them.
   uint64_t moves = 0;
+  Transactions transactions = Transactions::kNone;
+  int64_t transaction_lock_timeout_ms = 0;
+  bool transaction_set_snapshot = false;
+  uint64_t transaction_sets = 0;  ///< Keys of a transaction, each in a part of its own of `num`.
   bool disable_wal = false;
   bool verify_checksum = true;
   bool statistics = false;

@@ -7,7 +7,7 @@
 #include "db_bench/config.h"
 #include "db_bench/engine/engine.h"
 #include "db_bench/engine/keyspace.h"
-#include "db_bench/flags.h"
+#include "db_bench/flags/flags.h"
 #include "db_bench/report/json_report.h"
 #include "db_bench/report/latency_files.h"
 #include "db_bench/report/report.h"

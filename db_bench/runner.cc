@@ -206,6 +206,9 @@ Status Runner::RunThreads(const BenchmarkSpec& spec, BenchmarkResult* result) {
     if (!status.ok()) return std::move(status);
   }
   if (spec.fresh_db) ycsb_records_.Reset(config_.num);
+  if (spec.verify != nullptr) {
+    NACRE_RETURN_IF_ERROR(spec.verify(config_, engine_->NewSession().get()));
+  }
 
   uint64_t start = UINT64_MAX;
   uint64_t finish = 0;

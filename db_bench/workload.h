@@ -84,6 +84,11 @@ Status SeekRandom(Worker* worker);
 
 /// --readwritepercent reads in each hundred operations.
 Status ReadRandomWriteRandom(Worker* worker);
+/// --readwrites transactions a thread, each of which adds the same to a counter in each of
+/// --transaction_sets sets.
+Status RandomTransaction(Worker* worker);
+/// Whether the counters of all sets add up to the same: `Corruption` if not.
+Status VerifyTransactions(const BenchConfig& config, Session* session);
 /// Writes the records 0 to --num - 1 of YCSB, all threads together.
 Status YcsbLoad(Worker* worker);
 // YCSB's workloads A to F, as its CoreWorkload defines them: --readwrites operations a thread. An

@@ -54,6 +54,7 @@ class OpenedPool : public PoolImpl {
   PoolClient* client() override { return client_.get(); }
   Clock* clock() override { return clock_; }
   bool embedded() const override { return embedded_; }
+  const PeerSecurity& peer_security() const override { return security_; }
   void KillEmbeddedNode(NodeId node) override {
     if (node < nodes_.size()) nodes_[node].node->Kill();
   }
@@ -73,6 +74,7 @@ class OpenedPool : public PoolImpl {
   MemoryNodeOptions node_options_;  ///< Options of embedded nodes.
   std::unique_ptr<rdma::Device> device_;
   std::unique_ptr<PoolClient> client_;
+  PeerSecurity security_;
   std::unique_ptr<SecretWatch> watch_;  ///< Null: the secret is in no file.
   PeriodicTask look_at_file_;
 };
@@ -152,6 +154,7 @@ Status OpenedPool::Open(const Uri& uri, const PoolOpenOptions& options) {
   const rdma::DeviceOptions device_options{
       .parameters = pool.parameters, .logger = options.pool.info_log, .ring = ring};
   NACRE_RETURN_IF_ERROR(OpenPoolDevice(pool, device_options, clock_, &device_).WithContext(uri_));
+  NACRE_RETURN_IF_ERROR(PeerSecurity::Of(device_options, &security_));
   PoolClientOptions client_options;
   client_options.operation_timeout = options.operation_timeout;
   client_options.protocol = options.protocol;

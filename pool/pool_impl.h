@@ -4,6 +4,7 @@
 #include <string>
 
 #include "nacre/pool.h"
+#include "pool/connect/peer_device.h"
 #include "pool/pool_client.h"
 #include "rdma/transport.h"
 
@@ -16,6 +17,8 @@ class PoolImpl : public Pool {
   virtual Clock* clock() = 0;
   /// Whether its nodes are in this process, and end with it.
   virtual bool embedded() const = 0;
+  /// What protects its nodes also protects what its clients ask of one another.
+  virtual const PeerSecurity& peer_security() const = 0;
   /// For tests of failures in an embedded pool: stops node `node` as if its process had died.
   virtual void KillEmbeddedNode(NodeId node) = 0;
   /// Starts one more node of an embedded pool, empty, which joins soon.

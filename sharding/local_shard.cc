@@ -70,17 +70,8 @@ Status LocalShard::CheckOwned() const {
 }
 
 Status LocalShard::AwaitOperations(Deadline deadline) {
-  constexpr std::chrono::microseconds kPause(20);
-  const auto ended = std::make_shared<std::atomic<bool>>(false);
-  operations_.Retire([ended] { ended->store(true, std::memory_order_relaxed); });
-  while (!ended->load(std::memory_order_relaxed)) {
-    if (deadline.Expired()) {
-      return Status::TimedOut(fmt::format("operations on shard {} do not end", id()));
-    }
-    deadline.clock()->SleepFor(kPause);
-    operations_.Collect();
-  }
-  return Status::OK();
+  if (operations_.AwaitGuards(deadline)) return Status::OK();
+  return Status::TimedOut(fmt::format("operations on shard {} do not end", id()));
 }
 
 Status LocalShard::Left() const { return Status::Fenced(fmt::format("shard {} has moved", id())); }

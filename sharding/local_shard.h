@@ -143,7 +143,9 @@ class LocalShard final : public Shard {
   void Count() {
     constexpr uint32_t kCountedFor = 64;
     thread_local uint32_t operations = 0;
-    if (++operations % kCountedFor == 0) counted_.fetch_add(kCountedFor, std::memory_order_relaxed);
+    if (++operations % kCountedFor != 0) return;
+    counted_.fetch_add(kCountedFor, std::memory_order_relaxed);
+    if (operations_.fencing()) operations_.RelaxIfQuiet(context_.clock->NowNanos());
   }
   Status Left() const;
   Status Lost(const Status& fenced) const;

@@ -64,6 +64,7 @@ Status ShardedDBImpl::OpenAsMember() {
                                               .views = views_,
                                               .threads = pool->client()->threads(),
                                               .clock = clock_,
+                                              .security = pool->peer_security(),
                                               .make = make},
                                              &member_));
   // Ids of members are never used twice.

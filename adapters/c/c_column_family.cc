@@ -26,36 +26,14 @@ Status nacre::DescribeFamilies(int count, const char* const* names,
   return Status::OK();
 }
 
-namespace {
-
-/// `open` fills in the database and the handles of its families.
-template <typename Open>
-nacre_t* OpenDatabaseFamilies(const nacre_options_t* options, int count, const char* const* names,
-                              const nacre_options_t* const* family_options,
-                              nacre_column_family_handle_t** handles, char** errptr,
-                              const Open& open) {
-  std::vector<ColumnFamilyDescriptor> families;
-  std::vector<ColumnFamilyHandle*> opened;
-  std::unique_ptr<DB> db;
-  if (!Succeeded(options->invalid, errptr) ||
-      !Succeeded(nacre::DescribeFamilies(count, names, family_options, &families), errptr) ||
-      !Succeeded(open(families, &opened, &db), errptr)) {
-    return nullptr;
-  }
-  for (size_t i = 0; i < opened.size(); ++i) handles[i] = nacre::NewHandle(db.get(), opened[i]);
-  return std::make_unique<nacre_t>(nacre_t{std::move(db)}).release();
-}
-
-}  // namespace
-
 nacre_t* nacre_open_column_families(const nacre_options_t* options, const char* name,
                                     int num_families, const char* const* family_names,
                                     const nacre_options_t* const* family_options,
                                     nacre_column_family_handle_t** handles, char** errptr) {
-  return OpenDatabaseFamilies(options, num_families, family_names, family_options, handles, errptr,
-                              [&](const auto& families, auto* opened, auto* db) {
-                                return DB::Open(options->rep, name, families, opened, db);
-                              });
+  return nacre::OpenDatabaseFamilies(options, num_families, family_names, family_options, handles,
+                                     errptr, [&](const auto& families, auto* opened, auto* db) {
+                                       return DB::Open(options->rep, name, families, opened, db);
+                                     });
 }
 
 nacre_t* nacre_open_for_read_only_column_families(const nacre_options_t* options, const char* name,
@@ -64,11 +42,12 @@ nacre_t* nacre_open_for_read_only_column_families(const nacre_options_t* options
                                                   nacre_column_family_handle_t** handles,
                                                   unsigned char error_if_wal_file_exists,
                                                   char** errptr) {
-  return OpenDatabaseFamilies(options, num_families, family_names, family_options, handles, errptr,
-                              [&](const auto& families, auto* opened, auto* db) {
-                                return DB::OpenForReadOnly(options->rep, name, families, opened, db,
-                                                           error_if_wal_file_exists != 0);
-                              });
+  return nacre::OpenDatabaseFamilies(options, num_families, family_names, family_options, handles,
+                                     errptr, [&](const auto& families, auto* opened, auto* db) {
+                                       return DB::OpenForReadOnly(options->rep, name, families,
+                                                                  opened, db,
+                                                                  error_if_wal_file_exists != 0);
+                                     });
 }
 
 nacre_t* nacre_open_as_secondary_column_families(const nacre_options_t* options, const char* name,
@@ -76,11 +55,11 @@ nacre_t* nacre_open_as_secondary_column_families(const nacre_options_t* options,
                                                  const nacre_options_t* const* family_options,
                                                  nacre_column_family_handle_t** handles,
                                                  char** errptr) {
-  return OpenDatabaseFamilies(options, num_families, family_names, family_options, handles, errptr,
-                              [&](const auto& families, auto* opened, auto* db) {
-                                return DB::OpenAsSecondary(options->rep, name, families, opened,
-                                                           db);
-                              });
+  return nacre::OpenDatabaseFamilies(options, num_families, family_names, family_options, handles,
+                                     errptr, [&](const auto& families, auto* opened, auto* db) {
+                                       return DB::OpenAsSecondary(options->rep, name, families,
+                                                                  opened, db);
+                                     });
 }
 
 char** nacre_list_column_families(const nacre_options_t* options, const char* name, size_t* count,

@@ -37,6 +37,34 @@ Status OpenAs(Database::Kind kind, const Options& options, const std::string& na
   return DB::Open(options, name, families, handles, db);
 }
 
+Status OpenKeyspaceAs(Database::Kind kind, const ShardedOptions& options, const std::string& name,
+                      const Database::Families& families, std::vector<ColumnFamilyHandle*>* handles,
+                      std::unique_ptr<DB>* db) {
+  switch (kind) {
+    case Database::Kind::kOptimistic: {
+      std::unique_ptr<OptimisticTransactionDB> opened;
+      const Status status =
+          OptimisticTransactionDB::Open(options, name, families, handles, &opened);
+      *db = std::move(opened);
+      return status;
+    }
+    case Database::Kind::kLocking: {
+      std::unique_ptr<TransactionDB> opened;
+      const Status status = TransactionDB::Open(options, {}, name, families, handles, &opened);
+      *db = std::move(opened);
+      return status;
+    }
+    case Database::Kind::kOwner: {
+      std::unique_ptr<ShardedDB> opened;
+      const Status status = ShardedDB::Open(options, name, families, handles, &opened);
+      *db = std::move(opened);
+      return status;
+    }
+    default:
+      return Status::NotSupported("a keyspace has no followers");
+  }
+}
+
 /// Requires the database's lock.
 ReadOptions ReadOptionsOf(const ReadFrom& from) {
   ReadOptions options;
@@ -96,13 +124,15 @@ ColumnFamilyHandle* Family::Get(const Database* database) const {
 }
 
 std::pair<std::shared_ptr<Database>, std::vector<FamilyPtr>> Database::Open(
-    const Options& options, const std::string& name, Kind kind, const Families& others) {
+    const Options& options, const std::optional<ShardedOptions>& sharded, const std::string& name,
+    Kind kind, const Families& others) {
   py::gil_scoped_release release;
   Families families = {{kDefaultColumnFamilyName, options}};
   families.insert(families.end(), others.begin(), others.end());
   std::unique_ptr<DB> db;
   std::vector<ColumnFamilyHandle*> handles;
-  Check(OpenAs(kind, options, name, families, &handles, &db));
+  Check(sharded.has_value() ? OpenKeyspaceAs(kind, *sharded, name, families, &handles, &db)
+                            : OpenAs(kind, options, name, families, &handles, &db));
   Check(db->DestroyColumnFamilyHandle(handles.front()));  // Null stands for it.
   auto database = std::make_shared<Database>(std::move(db), options, kind);
   std::vector<FamilyPtr> wrapped;

@@ -17,6 +17,7 @@
 #include "nacre/column_family.h"
 #include "nacre/db.h"
 #include "nacre/options.h"
+#include "nacre/utilities/sharded_db.h"
 
 // A database, its snapshots and its iterators for Python: any thread may use them, and close them
 // at any moment, while others are in the middle of a call or hold iterators.
@@ -88,10 +89,10 @@ class Database : public std::enable_shared_from_this<Database> {
   using Families = std::vector<ColumnFamilyDescriptor>;
 
   /// Opens the default family and `others`; answers handles of these.
-  static std::pair<std::shared_ptr<Database>, std::vector<FamilyPtr>> Open(const Options& options,
-                                                                           const std::string& name,
-                                                                           Kind kind,
-                                                                           const Families& others);
+  /// `sharded`: it is a keyspace, which owners open.
+  static std::pair<std::shared_ptr<Database>, std::vector<FamilyPtr>> Open(
+      const Options& options, const std::optional<ShardedOptions>& sharded, const std::string& name,
+      Kind kind, const Families& others);
   Database(std::unique_ptr<DB> db, const Options& options, Kind kind)
       : options_(options), kind_(kind), db_(std::move(db)) {}
   /// Closes.

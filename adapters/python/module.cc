@@ -1,10 +1,12 @@
 #include <pybind11/pybind11.h>
 #include <pybind11/stl.h>
 
+#include <chrono>
 #include <map>
 #include <memory>
 #include <optional>
 #include <string>
+#include <tuple>
 #include <utility>
 #include <variant>
 #include <vector>
@@ -18,6 +20,8 @@
 #include "nacre/checkpoint.h"
 #include "nacre/pool.h"
 #include "nacre/statistics.h"
+#include "nacre/utilities/etcd.h"
+#include "nacre/utilities/sharded_db.h"
 #include "nacre/version.h"
 
 // The module nacre._core: what the Python files of the package, which users see, are made of. Their
@@ -46,6 +50,22 @@ Options OptionsOf(const PoolLike& pool, const py::dict& named) {
   }
   SetOptions(named, &options);
   return options;
+}
+
+/// What a keyspace has beside options: boundaries, coordinator, member_address and, in
+/// milliseconds, member_lease.
+using Keyspace = std::tuple<std::vector<py::bytes>, std::string, std::string, uint64_t>;
+
+std::optional<ShardedOptions> ShardedOptionsOf(const std::optional<Keyspace>& keyspace,
+                                               const Options& options) {
+  if (!keyspace.has_value()) return std::nullopt;
+  ShardedOptions sharded(options);
+  const auto& [boundaries, coordinator, member_address, lease_millis] = *keyspace;
+  for (const py::bytes& key : boundaries) sharded.boundaries.emplace_back(key);
+  sharded.coordinator = coordinator;
+  sharded.member_address = member_address;
+  sharded.member_lease = std::chrono::milliseconds(lease_millis);
+  return sharded;
 }
 
 PoolPtr OpenPool(const std::string& uri, const std::string& secret, int max_queue_pairs_per_node) {
@@ -318,9 +338,10 @@ void BindFunctions(py::module_* module) {
   module->def("open_pool", &OpenPool);
   module->def("open", [](const PoolLike& pool, const std::string& name, Database::Kind kind,
                          const std::vector<std::pair<std::string, py::dict>>& families,
-                         const py::dict& named) {
+                         const std::optional<Keyspace>& keyspace, const py::dict& named) {
     const Options options = OptionsOf(pool, named);
-    return Database::Open(options, name, kind, FamiliesOf(families, options));
+    return Database::Open(options, ShardedOptionsOf(keyspace, options), name, kind,
+                          FamiliesOf(families, options));
   });
   module->def("list_families",
               [](const PoolLike& pool, const std::string& name, const py::dict& named) {
@@ -332,10 +353,12 @@ void BindFunctions(py::module_* module) {
                 }
                 return ToBytesList(names);
               });
-  module->def("destroy", [](const PoolLike& pool, const std::string& name, const py::dict& named) {
+  module->def("destroy", [](const PoolLike& pool, const std::string& name,
+                            const std::optional<Keyspace>& keyspace, const py::dict& named) {
     const Options options = OptionsOf(pool, named);
+    const std::optional<ShardedOptions> sharded = ShardedOptionsOf(keyspace, options);
     const py::gil_scoped_release release;
-    Check(DestroyDB(name, options));
+    Check(sharded.has_value() ? DestroyShardedDB(name, *sharded) : DestroyDB(name, options));
   });
   module->def("list_databases", [](const PoolLike& pool, const py::dict& named) {
     const Options options = OptionsOf(pool, named);
@@ -358,6 +381,9 @@ void BindFunctions(py::module_* module) {
 
 PYBIND11_MODULE(_core, module) {
   module.doc() = "What the package nacre is made of; not to be used by itself.";
+#ifdef NACRE_PYTHON_ETCD
+  UseEtcd();
+#endif
   RegisterErrors();
   BindParts(&module);
   BindDatabase(&module);

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "db_bench/config.h"
+#include "db_bench/engine/session_transaction.h"
 #include "nacre/slice.h"
 #include "nacre/status.h"
 
@@ -92,6 +93,9 @@ class Session {
   virtual Status GetConcurrently(size_t /*readers*/, ConcurrentLookups* /*lookups*/) {
     return Status::NotSupported("this engine has no asynchronous Get");
   }
+
+  /// Null if the database was opened without transactions.
+  virtual std::unique_ptr<SessionTransaction> NewTransaction() { return nullptr; }
 
   /// Makes an iterator over the present state, which replaces the session's former one. It is not
   /// positioned.

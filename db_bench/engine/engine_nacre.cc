@@ -8,6 +8,7 @@
 #include "db_bench/engine/engine_status.h"
 #include "db_bench/engine/iterator_cursor.h"
 #include "db_bench/engine/keyspace.h"
+#include "db_bench/engine/nacre_database.h"
 #include "db_bench/engine/raw_write.h"
 #include "nacre/async.h"
 #include "nacre/checkpoint.h"
@@ -43,9 +44,11 @@ constexpr const char* kDurabilityCounters[] = {"manifest.edits",
 
 class NacreSession final : public Session {
  public:
-  /// Reads from `reads`, which may be a follower of `db`.
-  NacreSession(DB* db, DB* reads, std::shared_ptr<Pool> pool, const BenchConfig& config)
-      : db_(db),
+  /// Reads from `reads`, which may be a follower of `database`.
+  NacreSession(const NacreDatabase& database, DB* reads, std::shared_ptr<Pool> pool,
+               const BenchConfig& config)
+      : database_(database),
+        db_(database.db.get()),
         reads_(reads),
         pool_(std::move(pool)),
         config_(config),
@@ -87,6 +90,10 @@ class NacreSession final : public Session {
     }
     loop.Run();
     return failure;
+  }
+
+  std::unique_ptr<SessionTransaction> NewTransaction() override {
+    return NewNacreTransaction(config_, database_);
   }
 
   Cursor* NewCursor() override {
@@ -144,6 +151,7 @@ class NacreSession final : public Session {
     return Status::OK();
   }
 
+  const NacreDatabase& database_;
   DB* const db_;
   DB* const reads_;
   const std::shared_ptr<Pool> pool_;  ///< Null for a database with a pool of its own.
@@ -201,36 +209,35 @@ class NacreEngine final : public Engine {
   }
   Status StartCounting() override { return ReadCounters(&counters_at_open_); }
   Status Close() override {
-    if (db_ == nullptr) return Status::OK();
+    if (db() == nullptr) return Status::OK();
     const Status status = Traffic(&closed_traffic_);
     followers_.clear();
     // All at once: the last one would take over the shards of the others.
     if (members_ != nullptr) members_->BeginEnd();
-    Status closed = db_->Close();
-    db_.reset();
+    Status closed = db()->Close();
+    database_ = {};
     if (members_ != nullptr && closed.ok()) closed = members_->AwaitEnd();
     members_.reset();
     return status.ok() ? closed : status;
   }
 
   std::unique_ptr<Session> NewSession() override {
-    DB* const reads =
-        followers_.empty() ? db_.get() : followers_[sessions_++ % followers_.size()].get();
-    return std::make_unique<NacreSession>(db_.get(), reads, pool_, config_);
+    DB* const reads = followers_.empty() ? db() : followers_[sessions_++ % followers_.size()].get();
+    return std::make_unique<NacreSession>(database_, reads, pool_, config_);
   }
-  Status Flush() override { return db_->Flush(FlushOptions()); }
+  Status Flush() override { return db()->Flush(FlushOptions()); }
   Status CompactAll() override {
     CompactRangeOptions options;
     options.max_subcompactions = config_.options.max_subcompactions;
-    return db_->CompactRange(options, nullptr, nullptr);
+    return db()->CompactRange(options, nullptr, nullptr);
   }
-  Status WaitForCompaction() override { return db_->WaitForCompact(); }
+  Status WaitForCompaction() override { return db()->WaitForCompact(); }
   Status WaitForRepair(RepairWork* work) override;
   uint64_t RepairedBytes() const override {
     uint64_t bytes = 0;
-    return db_->GetIntProperty("nacre.repair.bytes-done", &bytes) ? bytes : 0;
+    return db()->GetIntProperty("nacre.repair.bytes-done", &bytes) ? bytes : 0;
   }
-  Status VerifyChecksum() override { return db_->VerifyChecksum(); }
+  Status VerifyChecksum() override { return db()->VerifyChecksum(); }
 
   Status Checkpoint(uint64_t* bytes) override;
   Status Restore(uint64_t* bytes) override;
@@ -256,7 +263,7 @@ class NacreEngine final : public Engine {
     std::vector<std::pair<std::string, uint64_t>> counters;
     for (const char* name : kDurabilityCounters) {
       uint64_t value = 0;
-      if (db_->GetIntProperty(std::string("nacre.") + name, &value)) {
+      if (db()->GetIntProperty(std::string("nacre.") + name, &value)) {
         counters.emplace_back(name, value);
       }
     }
@@ -271,6 +278,7 @@ class NacreEngine final : public Engine {
   }
 
  private:
+  DB* db() const { return database_.db.get(); }
   std::string RestoredName() const { return name_ + "-restored"; }
   Status OpenPool() {
     return Pool::Open(config_.pool, &pool_).WithContext("--pool=" + config_.pool);
@@ -285,9 +293,9 @@ class NacreEngine final : public Engine {
     options.follow_interval =
         std::chrono::milliseconds(std::llround(config_.secondary_update_interval * 1000));
     if (config_.sharded > 0) return OpenSharded(options).WithContext("keyspace " + name_);
-    Status status = config_.readonly           ? DB::OpenForReadOnly(options, name_, &db_)
-                    : config_.use_secondary_db ? DB::OpenAsSecondary(options, name_, &db_)
-                                               : DB::Open(options, name_, &db_);
+    Status status = config_.readonly           ? DB::OpenForReadOnly(options, name_, &database_.db)
+                    : config_.use_secondary_db ? DB::OpenAsSecondary(options, name_, &database_.db)
+                                               : OpenNacre(config_, options, name_, &database_);
     for (int i = 0; i < config_.followers && status.ok(); ++i) {
       // As a process of its own would.
       options.pool.reset();
@@ -298,22 +306,19 @@ class NacreEngine final : public Engine {
   }
 
   Status OpenSharded(const Options& options) {
-    std::unique_ptr<ShardedDB> opened;
     if (config_.coordinator.empty()) {
-      NACRE_RETURN_IF_ERROR(ShardedDB::Open(KeyspaceOptions(config_, options), name_, &opened));
-    } else {
-      NACRE_RETURN_IF_ERROR(KeyspaceMembers::Open(config_, name_, options, &opened, &members_));
+      return OpenNacreKeyspace(config_, KeyspaceOptions(config_, options), name_, &database_);
     }
-    db_ = std::move(opened);
-    return Status::OK();
+    return KeyspaceMembers::Open(config_, name_, options, &database_, &members_);
   }
 
   Status Property(const char* name, std::string* value) {
-    return db_->GetProperty(name, value) ? Status::OK()
-                                         : Status::NotSupported(std::string("no property ") + name);
+    return db()->GetProperty(name, value)
+               ? Status::OK()
+               : Status::NotSupported(std::string("no property ") + name);
   }
   Status IntProperty(const char* name, uint64_t* value) {
-    return db_->GetIntProperty(name, value)
+    return db()->GetIntProperty(name, value)
                ? Status::OK()
                : Status::NotSupported(std::string("no property ") + name);
   }
@@ -335,8 +340,8 @@ class NacreEngine final : public Engine {
   const BenchConfig& config_;
   const std::string name_;
   std::shared_ptr<Pool> pool_;
-  std::unique_ptr<DB> db_;
-  std::unique_ptr<KeyspaceMembers> members_;  ///< db_'s, if it has a coordinator.
+  NacreDatabase database_;
+  std::unique_ptr<KeyspaceMembers> members_;  ///< Null: there is no coordinator.
   std::vector<std::unique_ptr<DB>> followers_;
   std::atomic<size_t> sessions_{0};  ///< Counts sessions; threads make their own.
   TrafficCounters counters_at_open_;
@@ -345,7 +350,7 @@ class NacreEngine final : public Engine {
 
 Status NacreEngine::Checkpoint(uint64_t* bytes) {
   std::unique_ptr<nacre::Checkpoint> checkpoint;
-  NACRE_RETURN_IF_ERROR(nacre::Checkpoint::Create(db_.get(), &checkpoint));
+  NACRE_RETURN_IF_ERROR(nacre::Checkpoint::Create(db(), &checkpoint));
   CheckpointOptions options;
   options.threads = config_.checkpoint_threads;
   CheckpointInfo info;

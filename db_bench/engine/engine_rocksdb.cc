@@ -16,6 +16,7 @@
 #include "db_bench/engine/iterator_cursor.h"
 #include "db_bench/engine/rocksdb_options.h"
 #include "db_bench/engine/rocksdb_pool.h"
+#include "db_bench/engine/rocksdb_transactions.h"
 #include "db_bench/engine/rocksdb_versions.h"
 #include "db_bench/engine/scratch_folder.h"
 #include "db_bench/value_sizes.h"
@@ -28,7 +29,8 @@ rocksdb::Slice RocksdbSlice(const Slice& slice) { return {slice.data(), slice.si
 class RocksdbSession final : public Session {
  public:
   RocksdbSession(rocksdb::DB* db, const BenchConfig& config)
-      : db_(db),
+      : config_(config),
+        db_(db),
         multiread_batched_(config.multiread_batched),
         read_options_(MakeRocksdbReadOptions(config)) {
     write_options_.disableWAL = config.disable_wal;
@@ -70,6 +72,10 @@ class RocksdbSession final : public Session {
     return multiread_batched_ ? MultiGetBatched(result) : MultiGetSingly(result);
   }
 
+  std::unique_ptr<SessionTransaction> NewTransaction() override {
+    return NewRocksdbTransaction(config_, db_);
+  }
+
   Cursor* NewCursor() override {
     cursor_.Reset(std::unique_ptr<rocksdb::Iterator>(db_->NewIterator(read_options_)));
     return &cursor_;
@@ -105,6 +111,7 @@ class RocksdbSession final : public Session {
     return Status::OK();
   }
 
+  const BenchConfig& config_;
   rocksdb::DB* db_;
   const bool multiread_batched_;
   rocksdb::WriteOptions write_options_;
@@ -283,7 +290,7 @@ class RocksdbEngine final : public Engine {
   }
 
   Status Open(const rocksdb::Options& options) {
-    return ToSetupStatus(OpenRocksdb(options, path_, &db_), path_);
+    return ToSetupStatus(OpenRocksdbAs(config_, options, path_, &db_), path_);
   }
 
   Status Property(const std::string& name, std::string* value) {

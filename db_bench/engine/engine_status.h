@@ -19,6 +19,12 @@ Status ToStatus(const ForeignStatus& status) {
   const std::string text = status.ToString();
   if (status.IsCorruption()) return Status::Corruption(text);
   if (status.IsInvalidArgument()) return Status::InvalidArgument(text);
+  if constexpr (requires { status.IsBusy(); }) {  // What ends transactions; LevelDB has none.
+    if (status.IsBusy()) return Status::Busy(text);
+    if (status.IsTimedOut()) return Status::TimedOut(text);
+    if (status.IsTryAgain()) return Status::TryAgain(text);
+    if (status.IsAborted()) return Status::Aborted(text);
+  }
   return Status::IOError(text);
 }
 

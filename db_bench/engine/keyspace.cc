@@ -83,14 +83,15 @@ KeyspaceMembers::KeyspaceMembers(const BenchConfig& config)
     : config_(config), clock_(Clock::System()) {}
 
 Status KeyspaceMembers::Open(const BenchConfig& config, const std::string& name,
-                             const Options& options, std::unique_ptr<ShardedDB>* db,
+                             const Options& options, NacreDatabase* database,
                              std::unique_ptr<KeyspaceMembers>* members) {
   std::unique_ptr<KeyspaceMembers> made(new KeyspaceMembers(config));
   // One that owns no shards waits for those that do. Else it is the first, and so leads.
   const bool owns = !config.member_address.empty();
   if (!owns) NACRE_RETURN_IF_ERROR(made->StartProcesses());
-  NACRE_RETURN_IF_ERROR(ShardedDB::Open(KeyspaceOptions(config, options), name, db));
-  made->db_ = db->get();
+  NACRE_RETURN_IF_ERROR(
+      OpenNacreKeyspace(config, KeyspaceOptions(config, options), name, database));
+  made->db_ = database->keyspace;
   if (owns) NACRE_RETURN_IF_ERROR(made->StartProcesses());
   NACRE_RETURN_IF_ERROR(made->AwaitMembers());
   NACRE_RETURN_IF_ERROR(made->Spread());

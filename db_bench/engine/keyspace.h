@@ -7,6 +7,7 @@
 
 #include "db_bench/config.h"
 #include "db_bench/engine/member_process.h"
+#include "db_bench/engine/nacre_database.h"
 #include "nacre/options.h"
 #include "nacre/status.h"
 #include "nacre/utilities/sharded_db.h"
@@ -38,7 +39,7 @@ class KeyspaceMembers {
  public:
   /// Starts the other processes, opens the keyspace, and gives each member as many shards.
   static Status Open(const BenchConfig& config, const std::string& name, const Options& options,
-                     std::unique_ptr<ShardedDB>* db, std::unique_ptr<KeyspaceMembers>* members);
+                     NacreDatabase* database, std::unique_ptr<KeyspaceMembers>* members);
   ~KeyspaceMembers() = default;  // Kills those that have not ended.
   KeyspaceMembers(const KeyspaceMembers&) = delete;
   KeyspaceMembers& operator=(const KeyspaceMembers&) = delete;

@@ -71,6 +71,9 @@ std::string NoteText(const BenchmarkResult& result) {
     std::snprintf(text, sizeof(text),
                   "( reads:%" PRIu64 " writes:%" PRIu64 " total:%" PRIu64 " found:%" PRIu64 ")",
                   result.lookups, result.ops - result.lookups, result.ops, result.found);
+  } else if (result.note == ResultNote::kTransactions) {
+    std::snprintf(text, sizeof(text), "( transactions:%" PRIu64 " aborts:%" PRIu64 ")",
+                  result.lookups, result.lookups - result.found);
   }
   return text;
 }

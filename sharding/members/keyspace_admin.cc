@@ -47,19 +47,19 @@ bool MayPass(const Status& status) {
 }  // namespace
 
 KeyspaceAdmin::KeyspaceAdmin(std::shared_ptr<Coordinator> coordinator, std::string keyspace,
-                             milliseconds timeout, Clock* clock)
+                             const pool::PeerSecurity& security, milliseconds timeout, Clock* clock)
     : coordinator_(std::move(coordinator)),
       keyspace_(std::move(keyspace)),
       timeout_(timeout),
       clock_(clock),
-      links_(clock) {}
+      links_(security, clock) {}
 
 Status KeyspaceAdmin::Open(const std::string& coordinator, const std::string& keyspace,
-                           milliseconds timeout, Clock* clock,
+                           const pool::PeerSecurity& security, milliseconds timeout, Clock* clock,
                            std::unique_ptr<KeyspaceAdmin>* admin) {
   std::shared_ptr<Coordinator> opened;
   NACRE_RETURN_IF_ERROR(OpenCoordinator(coordinator, &opened));
-  admin->reset(new KeyspaceAdmin(std::move(opened), keyspace, timeout, clock));
+  admin->reset(new KeyspaceAdmin(std::move(opened), keyspace, security, timeout, clock));
   return Status::OK();
 }
 

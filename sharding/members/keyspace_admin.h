@@ -40,11 +40,12 @@ class KeyspaceAdmin {
     std::map<uint32_t, Load> loads;  ///< By the ids of shards.
   };
 
-  /// `coordinator` is as ShardedOptions has it. `timeout`: for the coordinator, and for each
-  /// member. Fails as OpenCoordinator does; it connects to nothing yet. `clock` outlives it.
+  /// `coordinator` is as ShardedOptions has it, `security` that of the keyspace's pool. `timeout`:
+  /// for the coordinator, and for each member. Fails as OpenCoordinator does; it connects to
+  /// nothing yet. `clock` outlives it.
   static Status Open(const std::string& coordinator, const std::string& keyspace,
-                     std::chrono::milliseconds timeout, Clock* clock,
-                     std::unique_ptr<KeyspaceAdmin>* admin);
+                     const pool::PeerSecurity& security, std::chrono::milliseconds timeout,
+                     Clock* clock, std::unique_ptr<KeyspaceAdmin>* admin);
   /// The keyspaces that the coordinator knows, in the order of their names. Fails as it does.
   static Status List(Coordinator* coordinator, Deadline deadline,
                      std::vector<std::string>* keyspaces);
@@ -78,7 +79,8 @@ class KeyspaceAdmin {
 
  private:
   KeyspaceAdmin(std::shared_ptr<Coordinator> coordinator, std::string keyspace,
-                std::chrono::milliseconds timeout, Clock* clock);
+                const pool::PeerSecurity& security, std::chrono::milliseconds timeout,
+                Clock* clock);
 
   Answer LoadsOf(int64_t member, Deadline deadline);
   Status AskLeader(const sharding::ControlRequest& request, Deadline deadline);

@@ -40,7 +40,7 @@ constexpr int kNodesRounds = 10;
 
 KeyspaceMember::KeyspaceMember(Context context)
     : context_(std::move(context)),
-      links_(std::make_shared<MemberLinks>(context_.clock)),
+      links_(std::make_shared<MemberLinks>(context_.security, context_.clock)),
       others_{.followers = {context_.opener, context_.clock}},
       executor_(context_.threads->NewExecutor(TaskThreads::kUnbounded, "nacre-keyspace")) {}
 
@@ -66,9 +66,13 @@ Status KeyspaceMember::Start() {
   std::string address;
   if (!options().member_address.empty()) {
     // Before others know of it. Until it is a member, all that it is asked has moved.
-    ServedShards* const served = this;
     server_ =
-        std::make_unique<ShardServer>(served, context_.threads, context_.clock, options().info_log);
+        std::make_unique<ShardServer>(ShardServer::Context{.served = this,
+                                                           .threads = context_.threads,
+                                                           .clock = context_.clock,
+                                                           .keyspace = context_.opener->name(),
+                                                           .security = context_.security,
+                                                           .log = options().info_log});
     NACRE_RETURN_IF_ERROR(server_->Start(options().member_address));
     address = server_->address();
   }

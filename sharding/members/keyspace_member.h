@@ -48,6 +48,7 @@ class KeyspaceMember final : private ServedShards {
     std::shared_ptr<ShardedViews> views;
     TaskThreads* threads;
     Clock* clock;
+    pool::PeerSecurity security;
     /// Makes the keyspace in the pool, or reads what is there.
     std::function<Status(ShardMap* map)> make;
   };

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "pool/connect/pool_secret.h"
 #include "sharding/remote/member_codec.h"
 #include "sharding/remote/member_request.pb.h"
 #include "util/exceptions.h"
@@ -39,17 +40,6 @@ Status Decode(MemberLinks::Member member, const std::string& bytes, sharding::Me
 }
 
 }  // namespace
-
-Status OpenMemberDevice(const std::string& address, Clock* clock,
-                        std::unique_ptr<rdma::Device>* device) {
-  const size_t colon = address.find(':');
-  if (colon == std::string::npos) {
-    return Status::InvalidArgument("member_address '" + address +
-                                   "' is no TRANSPORT:ADDRESS, such as tcp:10.0.0.1:7500");
-  }
-  return rdma::OpenDevice(address.substr(0, colon), {}, clock, device)
-      .WithContext("member_address " + address);
-}
 
 void MemberLinks::SetMembers(const std::map<Member, std::string>& addresses) {
   // Their connections are ended without the mutex.
@@ -138,6 +128,8 @@ bool MemberLinks::HasHungUp(Member member) {
 Status MemberLinks::Connect(Member member, Deadline deadline,
                             std::shared_ptr<PeerConnection>* connection) {
   std::shared_ptr<PeerConnection> ended;  // Destroyed without the mutex.
+  // Before it connects: if it is replaced meanwhile, the next call connects again.
+  const std::shared_ptr<const rdma::Credential> credential = OwnCredential();
   rdma::Device* device = nullptr;
   std::string address;
   {
@@ -147,11 +139,11 @@ Status MemberLinks::Connect(Member member, Deadline deadline,
       if (found == links_.end()) return Gone(member);
       Link& link = found->second;
       if (link.connection != nullptr) {
-        if (!link.connection->ended()) {
+        if (!link.connection->ended() && link.credential == credential) {
           *connection = link.connection;
           return Status::OK();
         }
-        link.hung_up = link.connection->hung_up();
+        link.hung_up = link.connection->ended() && link.connection->hung_up();
         ended = std::move(link.connection);
       }
       const nanoseconds left = deadline.Remaining();
@@ -169,11 +161,12 @@ Status MemberLinks::Connect(Member member, Deadline deadline,
     }
   }
   ended.reset();
-  return Reach(member, device, address, deadline, connection);
+  return Reach(member, device, address, credential, deadline, connection);
 }
 
 Status MemberLinks::Reach(Member member, rdma::Device* device, const std::string& address,
-                          Deadline deadline, std::shared_ptr<PeerConnection>* connection) {
+                          std::shared_ptr<const rdma::Credential> credential, Deadline deadline,
+                          std::shared_ptr<PeerConnection>* connection) {
   const nanoseconds patience = std::min<nanoseconds>(deadline.Remaining(), kConnectTimeout);
   std::unique_ptr<PeerConnection> made;
   Status status = CatchAll([&] {
@@ -190,9 +183,12 @@ Status MemberLinks::Reach(Member member, rdma::Device* device, const std::string
   link.failure = status;
   if (status.ok()) {
     link.hung_up = false;
+    link.credential = std::move(credential);
     std::swap(link.connection, shared);
     *connection = link.connection;
   } else {
+    // One that refuses the secret lives.
+    if (!pool::RemedyFor(status).empty()) link.hung_up = false;
     link.retry_nanos =
         clock_->NowNanos() + static_cast<uint64_t>(nanoseconds(kReconnectPause).count());
   }
@@ -202,7 +198,8 @@ Status MemberLinks::Reach(Member member, rdma::Device* device, const std::string
 
 Status MemberLinks::DeviceFor(const std::string& address, rdma::Device** device) {
   std::unique_ptr<rdma::Device>& opened = devices_[address.substr(0, address.find(':'))];
-  if (opened == nullptr) NACRE_RETURN_IF_ERROR(OpenMemberDevice(address, clock_, &opened));
+  if (opened == nullptr)
+    NACRE_RETURN_IF_ERROR(pool::OpenPeerDevice(address, security_, clock_, &opened));
   *device = opened.get();
   return Status::OK();
 }

@@ -7,20 +7,19 @@
 #include <memory>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "nacre/status.h"
 #include "pool/connect/peer_connection.h"
+#include "pool/connect/peer_device.h"
+#include "rdma/secret_ring.h"
 #include "rdma/transport.h"
 #include "sharding/remote/member_messages.h"
 #include "util/clock.h"
 #include "util/mutex.h"
 
 namespace nacre {
-
-/// Opens what leads to a member at `address`, or has it listen there: "tcp:10.0.0.1:7500".
-Status OpenMemberDevice(const std::string& address, Clock* clock,
-                        std::unique_ptr<rdma::Device>* device);
 
 /// This process's connections to the other members of a keyspace, by their ids. A connection is
 /// made at first use, and made anew once it has ended.
@@ -31,7 +30,8 @@ class MemberLinks {
   using Member = int64_t;  ///< Coordinator::Lease.
 
   /// `clock` outlives it.
-  explicit MemberLinks(Clock* clock) : clock_(clock) {}
+  MemberLinks(pool::PeerSecurity security, Clock* clock)
+      : security_(std::move(security)), clock_(clock) {}
   MemberLinks(const MemberLinks&) = delete;
   MemberLinks& operator=(const MemberLinks&) = delete;
 
@@ -63,7 +63,10 @@ class MemberLinks {
   struct Link {
     std::string address;
     std::shared_ptr<pool::PeerConnection> connection;  ///< May be null.
-    bool connecting = false;                           ///< A thread connects; others wait for it.
+    /// What it was made with. Once that is not the own one any more, another is made: the member
+    /// may end this one at any time.
+    std::shared_ptr<const rdma::Credential> credential;
+    bool connecting = false;   ///< A thread connects; others wait for it.
     bool hung_up = false;      ///< The latest connection was ended by the member.
     Status failure;            ///< That of the latest attempt to connect.
     uint64_t retry_nanos = 0;  ///< Until then it is answered again.
@@ -72,10 +75,15 @@ class MemberLinks {
   Status Connect(Member member, Deadline deadline,
                  std::shared_ptr<pool::PeerConnection>* connection) EXCLUDES(mutex_);
   /// Connects, without the mutex; the device and the address are those of the member.
-  Status Reach(Member member, rdma::Device* device, const std::string& address, Deadline deadline,
+  Status Reach(Member member, rdma::Device* device, const std::string& address,
+               std::shared_ptr<const rdma::Credential> credential, Deadline deadline,
                std::shared_ptr<pool::PeerConnection>* connection) EXCLUDES(mutex_);
+  std::shared_ptr<const rdma::Credential> OwnCredential() const {
+    return security_.ring == nullptr ? nullptr : security_.ring->own();
+  }
   Status DeviceFor(const std::string& address, rdma::Device** device) REQUIRES(mutex_);
 
+  const pool::PeerSecurity security_;
   Clock* const clock_;
   Mutex mutex_;
   CondVar connected_{&mutex_};

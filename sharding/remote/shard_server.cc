@@ -4,27 +4,26 @@
 
 #include "pool/wire/control.pb.h"
 #include "pool/wire/protocol.h"
-#include "sharding/remote/member_links.h"
+#include "sharding/remote/member_codec.h"
+#include "sharding/remote/member_rights.h"
 
 namespace nacre {
 
-ShardServer::ShardServer(ServedShards* served, TaskThreads* threads, Clock* clock,
-                         std::shared_ptr<Logger> log)
-    : served_(served),
-      log_(std::move(log)),
-      clock_(clock),
-      clients_(served->owner()),
-      service_(served, &clients_, threads, clock),
-      executor_(threads->NewExecutor(TaskThreads::kUnbounded, "nacre-serve")) {}
+ShardServer::ShardServer(Context context)
+    : context_(std::move(context)),
+      clients_(context_.served->owner()),
+      service_(context_.served, &clients_, context_.threads, context_.clock),
+      executor_(context_.threads->NewExecutor(TaskThreads::kUnbounded, "nacre-serve")) {}
 
 ShardServer::~ShardServer() { Stop(); }
 
 Status ShardServer::Start(const std::string& listen) {
-  NACRE_RETURN_IF_ERROR(OpenMemberDevice(listen, clock_, &device_));
+  NACRE_RETURN_IF_ERROR(pool::OpenPeerDevice(listen, context_.security, context_.clock, &device_)
+                            .WithContext("member_address"));
   pool::RequestHandler* const handler = this;
   server_ = std::make_unique<pool::RequestServer>(
-      pool::RequestServerOptions{.listen = listen, .kind = "member", .log = log_}, device_.get(),
-      clock_, handler);
+      pool::RequestServerOptions{.listen = listen, .kind = "member", .log = context_.log},
+      device_.get(), context_.clock, handler);
   NACRE_RETURN_IF_ERROR(server_->Listen().WithContext("member_address " + listen));
   server_->Start();
   started_ = true;
@@ -60,6 +59,10 @@ void ShardServer::Execute(pool::ServerConnection* connection) {
   }
   const uint64_t client = connection->client_id;
   sharding::MemberReply reply;
+  if (const Status s = CheckMemberRight(request, *connection, context_.keyspace); !s.ok()) {
+    SetStatus(s, &reply);
+    return AnswerWith(connection, reply.SerializeAsString());
+  }
   bool would_wait = false;
   service_.Execute(client, request, &reply, &would_wait);
   if (!would_wait) return AnswerWith(connection, reply.SerializeAsString());
@@ -107,7 +110,8 @@ void ShardServer::OnIo() {
 void ShardServer::LifelineEnded(uint64_t client_id, bool /*hung_up*/) { EndClient(client_id); }
 
 void ShardServer::EndClient(uint64_t client) {
-  for (const auto& [shard, batch] : clients_.EndClient(client)) served_->Orphaned(shard, batch);
+  for (const auto& [shard, batch] : clients_.EndClient(client))
+    context_.served->Orphaned(shard, batch);
 }
 
 }  // namespace nacre

@@ -7,6 +7,7 @@
 
 #include "nacre/logger.h"
 #include "nacre/status.h"
+#include "pool/connect/peer_device.h"
 #include "pool/serve/request_handler.h"
 #include "pool/serve/request_server.h"
 #include "rdma/transport.h"
@@ -29,9 +30,17 @@ namespace nacre {
 /// Thread safety: Start and Stop from one thread.
 class ShardServer final : private pool::RequestHandler {
  public:
-  /// All outlive it.
-  ShardServer(ServedShards* served, TaskThreads* threads, Clock* clock,
-              std::shared_ptr<Logger> log);
+  /// All that it points to outlives it.
+  struct Context {
+    ServedShards* served;
+    TaskThreads* threads;
+    Clock* clock;
+    std::string keyspace;
+    pool::PeerSecurity security{};
+    std::shared_ptr<Logger> log{};
+  };
+
+  explicit ShardServer(Context context);
   /// As Stop.
   ~ShardServer() override;
 
@@ -63,9 +72,7 @@ class ShardServer final : private pool::RequestHandler {
   void EndClient(uint64_t client);
   void AnswerWith(pool::ServerConnection* connection, std::string reply);
 
-  ServedShards* const served_;
-  const std::shared_ptr<Logger> log_;
-  Clock* const clock_;
+  const Context context_;
   ServedClients clients_;
   ShardService service_;
   const std::unique_ptr<Executor> executor_;

@@ -14,6 +14,7 @@
 #include <utility>
 #include <vector>
 
+#include "tests/support/process/etcd_process.h"
 #include "tests/support/process/memnode_process.h"
 #include "tests/support/temp_folder.h"
 
@@ -61,12 +62,23 @@ TEST(CApiTest, CallbacksThatThrow) { ExpectToEndWell("c_exceptions_program"); }
 
 TEST(CApiTest, Transactions) { ExpectToEndWell("c_transactions_program"); }
 
+TEST(CApiTest, Keyspaces) {
+  ExpectToEndWell("c_keyspaces_program");
+  if (!EtcdProcess::Installed()) GTEST_SKIP() << "etcd is not installed";
+  const EtcdProcess etcd;
+  const MemnodeProcesses nodes(3, Nodes());
+  const ProcessResult result =
+      RunBinary("c_keyspaces_program", {nodes.pool_uri(), "etcd:" + etcd.endpoint()}, kSeconds);
+  EXPECT_EQ(0, result.exit_code) << result.output;
+}
+
 TEST(CApiTest, EndsWithADatabaseOpen) { ExpectToEndWell("c_exit_program"); }
 
 // This process holds Nacre itself, and each library has a copy of its own: message types that are
 // registered twice, or one's functions taken for the other's, would end it.
 TEST(LibrariesTest, MayMeetInOneProcess) {
   for (const auto& [name, function] : {std::pair("libnacre_c.so", "nacre_error_code"),
+                                       std::pair("libnacre_c_etcd.so", "nacre_use_etcd"),
                                        std::pair("libnacre_leveldb.so", "leveldb_open")}) {
     void* const library = ::dlopen(LibraryPath(name).c_str(), RTLD_NOW | RTLD_LOCAL);
     ASSERT_NE(library, nullptr) << ::dlerror();

@@ -15,7 +15,7 @@ import subprocess
 import sys
 
 SKIPPED = 77
-TESTS = ("python_api", "python_updates", "python_beside_sqlite")
+TESTS = ("python_api", "python_keyspaces", "python_updates", "python_beside_sqlite")
 
 
 def run(*command: object, **arguments) -> None:

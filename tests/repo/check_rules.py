@@ -78,6 +78,7 @@ LAYERS = {
     "etcd": ("nacre", "util", "sharding/members"),
     "adapters/common": ("nacre", "util"),
     "adapters/c": ("nacre", "util", "adapters/common"),
+    "adapters/c_etcd": ("nacre",),
     "adapters/leveldb": (*BELOW_DB, "db", "adapters/common"),
     "adapters/python": ("nacre", "util"),
     "adapters/rocksdb": (*BELOW_DB, "db"),

@@ -130,7 +130,7 @@ class FiguresTest(unittest.TestCase):
                         self.assertEqual(columns + 1, line.count("|"), line)
 
     def test_jobs_ask_for_what_db_bench_has(self):
-        sources = "".join(path.read_text() for path in (ROOT / "db_bench").glob("*.cc"))
+        sources = "".join(path.read_text() for path in (ROOT / "db_bench").rglob("*.cc"))
         flags = set(re.findall(r"DEFINE_\w+\(\s*(\w+)", sources))
         benchmarks = set(re.findall(r'\.name = "(\w+)"', sources))
         self.assertIn("num", flags)

@@ -10,10 +10,12 @@
 
 #include <atomic>
 #include <barrier>
+#include <chrono>
 #include <thread>
 #include <vector>
 
 #include "tests/support/seed.h"
+#include "util/clock.h"
 #include "util/random.h"
 
 namespace nacre {
@@ -112,6 +114,70 @@ TEST(EpochTest, DestroyingMayRetireMore) {
     EXPECT_EQ(2, destroyed);
   }
   EXPECT_EQ(4, destroyed);
+}
+
+Deadline Soon() { return Deadline::After(Clock::System(), std::chrono::seconds(60)); }
+
+TEST(EpochTest, GuardsAreAwaitedOrTheDeadlineIs) {
+  EpochDomain domain;
+  EXPECT_TRUE(domain.AwaitGuards(Soon()));
+  {
+    EpochDomain::Guard guard(&domain);
+    EXPECT_FALSE(
+        domain.AwaitGuards(Deadline::After(Clock::System(), std::chrono::milliseconds(5))));
+  }
+  EXPECT_TRUE(domain.AwaitGuards(Soon()));
+}
+
+TEST(EpochTest, PinsFenceWhileTheyAreAwaitedOften) {
+  EpochDomain domain;
+  EXPECT_FALSE(domain.fencing());
+  for (int i = 0; i < 1000 && !domain.fencing(); ++i) EXPECT_TRUE(domain.AwaitGuards(Soon()));
+  EXPECT_TRUE(domain.fencing());
+  domain.RelaxIfQuiet(Clock::System()->NowNanos());
+  EXPECT_TRUE(domain.fencing());
+  domain.RelaxIfQuiet(Clock::System()->NowNanos() + 1'000'000'000);
+  EXPECT_FALSE(domain.fencing());
+}
+
+// A writer that keeps readers out, waits for those inside and then writes alone, however often pins
+// begin to fence and stop.
+TEST(EpochTest, NobodyIsInsideBehindAnAwait) {
+  constexpr int kWrites = 1'000'000;
+  constexpr int kLooks = 500;
+  EpochDomain domain;
+  std::atomic<bool> done = false;
+  alignas(64) std::atomic<bool> held = false;
+  // Not atomic, as nothing but the domain keeps readers and writer apart.
+  alignas(64) volatile uint64_t shared = 0;
+  std::atomic<uint64_t> reads = 0;
+  std::vector<std::thread> threads;
+  // As many threads as processors, so that they run at the same time.
+  threads.emplace_back([&] {
+    uint64_t mine = 0;
+    for (uint64_t round = 0; !done.load(std::memory_order_relaxed); ++round) {
+      if (round % 64 == 0) domain.RelaxIfQuiet(Clock::System()->NowNanos() + 1'000'000'000);
+      EpochDomain::Guard guard(&domain);
+      if (held.load(std::memory_order_seq_cst)) continue;
+      const uint64_t seen = shared;
+      for (int look = 0; look < kLooks; ++look) ASSERT_EQ(seen, shared);
+      ++mine;
+    }
+    reads += mine;
+  });
+  for (int i = 0; i < kWrites; ++i) {
+    held.store(true, std::memory_order_seq_cst);
+    ASSERT_TRUE(domain.AwaitGuards(Soon()));
+    for (int write = 0; write < 4; ++write) shared = shared + 1;
+    held.store(false, std::memory_order_seq_cst);
+    // So that the reader meets the next one at any point.
+    for (int pause = i % 256; pause > 0; --pause) {
+      std::atomic_signal_fence(std::memory_order_seq_cst);
+    }
+  }
+  done = true;
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_GT(reads.load(), 0U);
 }
 
 class Object {

@@ -1,6 +1,7 @@
 #include "util/threads/epoch.h"
 
 #include <algorithm>
+#include <chrono>
 #include <utility>
 #include <vector>
 
@@ -9,6 +10,13 @@
 
 namespace nacre {
 namespace {
+
+/// Guards that are awaited so soon again have pins fence.
+constexpr uint64_t kOftenNanos = 1'000'000;
+/// After so long without that they do not.
+constexpr uint64_t kQuietNanos = 100'000'000;
+constexpr int kSpins = 256;
+constexpr std::chrono::microseconds kPause(20);
 
 /// TSan does not know membarrier and would report the reads that it protects.
 bool RegisterMembarrier() {
@@ -69,6 +77,44 @@ void EpochDomain::HeavyFence() {
   } else {
     std::atomic_thread_fence(std::memory_order_seq_cst);  // Pairs with the one in Pin.
   }
+}
+
+void EpochDomain::FenceForGuards(uint64_t now_nanos) {
+  const uint64_t last = awaited_nanos_.exchange(now_nanos, std::memory_order_relaxed);
+  // Pairs with the store in RelaxIfQuiet.
+  if (settled_.load(std::memory_order_seq_cst)) {
+    std::atomic_thread_fence(std::memory_order_seq_cst);  // Pairs with the one in Pin.
+    return;
+  }
+  if (now_nanos - last > kOftenNanos) return HeavyFence();
+  MutexLock lock(&mutex_);
+  fences_.store(true, std::memory_order_seq_cst);
+  HeavyFence();
+  settled_.store(true, std::memory_order_seq_cst);
+}
+
+void EpochDomain::RelaxIfQuiet(uint64_t now_nanos) {
+  const uint64_t last = awaited_nanos_.load(std::memory_order_relaxed);
+  if (now_nanos < last + kQuietNanos) return;
+  MutexLock lock(&mutex_);
+  settled_.store(false, std::memory_order_seq_cst);
+  fences_.store(false, std::memory_order_seq_cst);
+}
+
+bool EpochDomain::AwaitGuards(Deadline deadline) {
+  // Acquire and release as in Retire: a pin that shows a later epoch began behind this.
+  const uint64_t epoch = epoch_.fetch_add(1, std::memory_order_acq_rel);
+  FenceForGuards(deadline.clock()->NowNanos());
+  for (int looks = 1; OldestPin() <= epoch; ++looks) {
+    // Most guards end within a microsecond.
+    if (looks < kSpins) {
+      __builtin_ia32_pause();
+      continue;
+    }
+    if (deadline.Expired()) return false;
+    deadline.clock()->SleepFor(kPause);
+  }
+  return true;
 }
 
 uint64_t EpochDomain::OldestPin() const {

@@ -5,6 +5,7 @@
 #include <deque>
 #include <functional>
 
+#include "util/clock.h"
 #include "util/mutex.h"
 #include "util/per_thread.h"
 
@@ -17,6 +18,14 @@ namespace nacre {
 /// the order "pin, then load the shared pointer" is kept by `membarrier` on the reclaiming side
 /// (by a fence in the pin where the kernel has none, under TSan, and before PrepareToReclaim).
 /// The shared pointer itself is published by a release store and loaded by an acquire load.
+///
+/// A domain whose guards are waited for often (AwaitGuards) has its pins fence for a while, so that
+/// those who wait do without `membarrier`, which interrupts every processor. Pins look at `fences_`
+/// behind their store; who waits looks at `settled_` behind what keeps new guards away.
+///
+/// Invariant: while `settled_` holds, each pin has fenced, or was visible before a `membarrier`
+/// between `fences_` and `settled_` being set. `settled_` is cleared before `fences_`, so a pin
+/// that does not fence sees what those stored that found `settled_` set.
 ///
 /// Invariant: an object retired at epoch e was unreachable for every pin that shows an epoch
 /// > e; it is destroyed when every pinned slot shows an epoch > e or is idle.
@@ -59,6 +68,15 @@ class EpochDomain {
   /// `membarrier`, which can take it ten milliseconds, once in the life of a process.
   void PrepareToReclaim();
 
+  /// Returns once all guards of before have ended; false if that takes until the deadline. The
+  /// caller has stored, by sequentially consistent operations, what keeps away new guards.
+  bool AwaitGuards(Deadline deadline) EXCLUDES(mutex_);
+  /// Whether pins fence, as AwaitGuards is called often.
+  bool fencing() const { return fences_.load(std::memory_order_relaxed); }
+  /// Ends that unless AwaitGuards has been called of late. To be called now and then by those that
+  /// pin.
+  void RelaxIfQuiet(uint64_t now_nanos) EXCLUDES(mutex_);
+
   /// Destroys what can be destroyed now. Called by Retire; also useful after a long-held guard.
   void Collect() EXCLUDES(mutex_);
 
@@ -79,8 +97,10 @@ class EpochDomain {
     // cannot find that object any more.
     const uint64_t epoch = epoch_.load(std::memory_order_acquire);
     slot->epoch.store(epoch, std::memory_order_relaxed);
-    // Relaxed: once it is set, reclaimers use membarrier, whether or not this pin knows.
-    if (asymmetric_.load(std::memory_order_relaxed)) [[likely]] {
+    // Acquire: who does not fence any more sees what others stored while all did. For `asymmetric_`
+    // relaxed would do: once it is set, reclaimers use membarrier, whether or not this pin knows.
+    if (asymmetric_.load(std::memory_order_relaxed) && !fences_.load(std::memory_order_acquire))
+        [[likely]] {
       // The processor may still move later loads before the store; membarrier in HeavyFence
       // forbids it where it matters. The compiler must not.
       std::atomic_signal_fence(std::memory_order_seq_cst);
@@ -94,10 +114,16 @@ class EpochDomain {
   /// The smallest epoch that any thread shows; UINT64_MAX when all are idle.
   uint64_t OldestPin() const;
 
+  /// As HeavyFence, without `membarrier` if AwaitGuards is called often.
+  void FenceForGuards(uint64_t now_nanos) EXCLUDES(mutex_);
+
   std::atomic<bool> asymmetric_{false};  ///< `membarrier` is ready.
+  std::atomic<bool> fences_{false};      ///< Pins fence.
+  std::atomic<bool> settled_{false};     ///< They all do.
   alignas(64) std::atomic<uint64_t> epoch_{kIdle + 1};
   PerThread<Slot> slots_;
   alignas(64) Mutex mutex_;
+  std::atomic<uint64_t> awaited_nanos_{0};          ///< When AwaitGuards was called the last time.
   std::deque<Retired> retired_ GUARDED_BY(mutex_);  ///< These are in ascending order of epochs.
 };
 

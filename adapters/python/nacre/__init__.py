@@ -20,6 +20,7 @@ from nacre._core import Statistics, version
 from nacre.database import (
     Database,
     Family,
+    Keyspace,
     Pool,
     Snapshot,
     destroy,
@@ -68,6 +69,7 @@ __all__ = [
     "InvalidArgumentError",
     "IoError",
     "Iterator",
+    "Keyspace",
     "NoSpaceError",
     "NotFoundError",
     "NotSupportedError",

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import atexit
+import dataclasses
 import os
 import weakref
-from typing import Any, Iterable, Mapping, Optional, Union
+from typing import Any, Iterable, Mapping, Optional, Sequence, Union
 
 from nacre import _core as native
 from nacre.errors import ClosedError, InvalidArgumentError, NotFoundError
@@ -412,11 +413,48 @@ def _described(families: Families) -> list[tuple[bytes, dict[str, Any]]]:
     return others
 
 
+@dataclasses.dataclass(frozen=True)
+class Keyspace:
+    """A database that consists of several, its shards, each with a range of the keys.
+
+    `boundaries` cuts a new one: a shard begins before all keys, and one at each of these, which
+    ascend. Without a `coordinator` one process owns all shards; with one, such as
+    "etcd:10.0.0.1:2379", each process that opens the keyspace may own some: it serves them to the
+    others at `member_address` ("tcp:10.0.0.1:7500", or "shm:@" on one host), and owns none if that
+    is empty. A member that the coordinator has not heard of for `member_lease` seconds is none any
+    more. NotSupportedError for etcd where the package was built without it, as wheels are.
+    """
+
+    boundaries: Sequence[BytesLike] = ()
+    coordinator: str = ""
+    member_address: str = ""
+    member_lease: float = 2.0
+
+    def _as_native(self) -> native.Keyspace:
+        return (
+            [bytes(key) for key in self.boundaries],
+            _text(self.coordinator, "coordinator"),
+            _text(self.member_address, "member_address"),
+            _milliseconds(self.member_lease),
+        )
+
+
 def _open(
-    name: str, pool: PoolLike, kind: native.Kind, families: Families, options: dict[str, Any]
+    name: str,
+    pool: PoolLike,
+    kind: native.Kind,
+    families: Families,
+    options: dict[str, Any],
+    keyspace: Optional[Keyspace] = None,
 ) -> Database:
-    stored = _stored(name, "name")
-    core, opened = native.open(_pool_of(pool), stored, kind, _described(families), options)
+    core, opened = native.open(
+        _pool_of(pool),
+        _stored(name, "name"),
+        kind,
+        _described(families),
+        keyspace._as_native() if keyspace else None,
+        options,
+    )
     return Database(core, opened, name)
 
 
@@ -426,6 +464,7 @@ def open(
     *,
     families: Families = (),
     transactions: Optional[str] = None,
+    keyspace: Optional[Keyspace] = None,
     **options: Any,
 ) -> Database:
     """Opens a database as its owner; no other process may have it open then.
@@ -439,6 +478,8 @@ def open(
 
     `transactions`: "optimistic", which are checked when they are committed, or "pessimistic", with
     locks; see `Transaction`.
+
+    `keyspace`: it is one of several shards, which processes may own together; see `Keyspace`.
 
     `options` are those of include/nacre/options.h: `create_if_missing=True`, `redundancy="rep(2)"`,
     `take_over=True`, `write_buffer_size=1 << 20` and so on. Durations are seconds
@@ -454,7 +495,7 @@ def open(
     kind = _KINDS.get(transactions)
     if kind is None:
         raise InvalidArgumentError("transactions must be optimistic, pessimistic or None")
-    return _open(name, pool, kind, families, options)
+    return _open(name, pool, kind, families, options, keyspace)
 
 
 def follow(
@@ -482,9 +523,12 @@ def list_families(name: str, pool: PoolLike = None, **options: Any) -> list[str]
     return [_shown(family) for family in names]
 
 
-def destroy(name: str, pool: PoolLike = None, **options: Any) -> None:
-    """Deletes a database with all it has. Nothing happens if there is none."""
-    native.destroy(_pool_of(pool), _stored(name, "name"), options)
+def destroy(
+    name: str, pool: PoolLike = None, *, keyspace: Optional[Keyspace] = None, **options: Any
+) -> None:
+    """Deletes a database, or a keyspace, with all it has. Nothing happens if there is none."""
+    shards = keyspace._as_native() if keyspace else None
+    native.destroy(_pool_of(pool), _stored(name, "name"), shards, options)
 
 
 def list_databases(pool: PoolLike = None, **options: Any) -> list[str]:

@@ -28,7 +28,8 @@ struct ShardedOptions : Options {
   std::string coordinator;
   /// With a coordinator: where this process serves its shards to the other members, such as
   /// "tcp:10.0.0.1:7500" or, on one host, "shm:@". Port 0 takes any. Empty: it owns no shards, and
-  /// only uses the keyspace.
+  /// only uses the keyspace. If the pool has a secret, only processes that know one of this
+  /// process's are served there, and with its `tls` in the pool's URI that is encrypted as well.
   std::string member_address;
   /// A member that the coordinator has not heard from for so long is none any more, and its shards
   /// go to others. At least a second.

@@ -1,4 +1,4 @@
-#include "ctl/keyspace_doctor.h"
+#include "ctl/keyspace/keyspace_doctor.h"
 
 #include <fmt/format.h>
 
@@ -8,7 +8,7 @@
 #include <utility>
 
 #include "ctl/ctl_report.h"
-#include "ctl/keyspace_report.h"
+#include "ctl/keyspace/keyspace_report.h"
 #include "sharding/members/coordinator.h"
 #include "sharding/members/keyspace_admin.h"
 
@@ -147,8 +147,9 @@ class KeyspacePatient {
 
 }  // namespace
 
-std::vector<rdma::Finding> ExamineCoordinator(const std::string& coordinator, milliseconds timeout,
-                                              Clock* clock) {
+std::vector<rdma::Finding> ExamineCoordinator(const std::string& coordinator,
+                                              const pool::PeerSecurity& security,
+                                              milliseconds timeout, Clock* clock) {
   std::vector<rdma::Finding> findings;
   std::vector<std::string> keyspaces;
   for (const std::string& endpoint : EndpointsOf(coordinator)) {
@@ -159,7 +160,7 @@ std::vector<rdma::Finding> ExamineCoordinator(const std::string& coordinator, mi
   for (const std::string& name : keyspaces) {
     std::unique_ptr<KeyspaceAdmin> admin;
     KeyspaceReport report;
-    Status status = KeyspaceAdmin::Open(coordinator, name, timeout, clock, &admin);
+    Status status = KeyspaceAdmin::Open(coordinator, name, security, timeout, clock, &admin);
     if (status.ok()) status = AskKeyspace(admin.get(), &report);
     if (status.IsNotFound()) continue;  // It has ended since.
     if (!status.ok()) {

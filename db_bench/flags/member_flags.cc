@@ -1,4 +1,4 @@
-#include "db_bench/member_flags.h"
+#include "db_bench/flags/member_flags.h"
 
 #include <fmt/format.h>
 #include <gflags/gflags.h>

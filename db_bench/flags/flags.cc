@@ -1,4 +1,4 @@
-#include "db_bench/flags.h"
+#include "db_bench/flags/flags.h"
 
 #include <fmt/format.h>
 #include <gflags/gflags.h>
@@ -12,10 +12,11 @@
 #include <vector>
 
 #include "db_bench/benchmark_list.h"
-#include "db_bench/flag_choice.h"
+#include "db_bench/flags/flag_choice.h"
+#include "db_bench/flags/load_flags.h"
+#include "db_bench/flags/member_flags.h"
+#include "db_bench/flags/transaction_flags.h"
 #include "db_bench/key_generator.h"
-#include "db_bench/load_flags.h"
-#include "db_bench/member_flags.h"
 #include "db_bench/report/json_report.h"
 #include "nacre/convenience.h"
 #include "nacre/options.h"
@@ -467,9 +468,7 @@ std::vector<gflags::CommandLineFlagInfo> OwnFlags() {
   std::vector<gflags::CommandLineFlagInfo> flags;
   gflags::GetAllFlags(&flags);
   std::erase_if(flags, [](const gflags::CommandLineFlagInfo& flag) {
-    return !flag.filename.ends_with("db_bench/flags.cc") &&
-           !flag.filename.ends_with("db_bench/load_flags.cc") &&
-           !flag.filename.ends_with("db_bench/member_flags.cc");
+    return flag.filename.find("db_bench/flags/") == std::string::npos;
   });
   return flags;
 }
@@ -526,6 +525,7 @@ Status ParseFlags(int argc, char** argv, BenchConfig* config, bool* help) {
   if (FLAGS_seed == 0) FLAGS_seed = static_cast<int64_t>(std::time(nullptr));
   CopyFlags(config);
   NACRE_RETURN_IF_ERROR(ParseMemberFlags(config));
+  NACRE_RETURN_IF_ERROR(ParseTransactionFlags(config));
   NACRE_RETURN_IF_ERROR(ParseOptions(&config->options));
   if (FLAGS_slow_operation_threshold > 0) {
     config->options.info_log = NewStderrLogger(LogLevel::kWarn);

@@ -1,11 +1,11 @@
-#include "db_bench/load_flags.h"
+#include "db_bench/flags/load_flags.h"
 
 #include <gflags/gflags.h>
 
 #include <algorithm>
 #include <string>
 
-#include "db_bench/flag_choice.h"
+#include "db_bench/flags/flag_choice.h"
 #include "db_bench/twitter/twitter_clusters.h"
 
 DEFINE_string(

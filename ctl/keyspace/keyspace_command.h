@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "nacre/status.h"
+#include "pool/connect/peer_device.h"
 #include "util/clock.h"
 
 // The commands of nacre-ctl about keyspaces with a coordinator:
@@ -19,6 +20,7 @@ namespace nacre::ctl {
 
 struct KeyspaceRequest {
   std::string coordinator;  ///< As ShardedOptions has it.
+  pool::PeerSecurity security{};
   std::chrono::milliseconds timeout{3000};
   bool json = false;
   bool wait = true;  ///< drain: until the member serves no shards.

@@ -1,4 +1,4 @@
-#include "ctl/keyspace_command.h"
+#include "ctl/keyspace/keyspace_command.h"
 
 #include <fmt/format.h>
 
@@ -11,7 +11,7 @@
 #include <utility>
 
 #include "ctl/ctl_report.h"
-#include "ctl/keyspace_report.h"
+#include "ctl/keyspace/keyspace_report.h"
 #include "sharding/balance/balance_options.h"
 #include "sharding/members/keyspace_admin.h"
 #include "util/uri.h"
@@ -214,9 +214,9 @@ Status RunKeyspaceCommand(const KeyspaceRequest& request, const std::vector<std:
     return Status::InvalidArgument("--timeout_ms must be positive");
   }
   std::unique_ptr<KeyspaceAdmin> admin;
-  NACRE_RETURN_IF_ERROR(
-      KeyspaceAdmin::Open(request.coordinator, words[1], request.timeout, clock, &admin)
-          .WithContext("--coordinator"));
+  NACRE_RETURN_IF_ERROR(KeyspaceAdmin::Open(request.coordinator, words[1], request.security,
+                                            request.timeout, clock, &admin)
+                            .WithContext("--coordinator"));
   if (command == "move") return Move(admin.get(), words[2], words[3]);
   if (command == "split") return Split(admin.get(), words[2], words.size() < 4 ? "" : words[3]);
   if (command == "merge") return MergeShards(admin.get(), words[2], words[3]);

@@ -1,4 +1,4 @@
-#include "ctl/keyspace_report.h"
+#include "ctl/keyspace/keyspace_report.h"
 
 #include <fmt/format.h>
 
