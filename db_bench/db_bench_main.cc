@@ -64,7 +64,8 @@ nacre::Status RunBenchmarks(const nacre::bench::BenchConfig& config) {
                       .results = &runner.results(),
                       .space = {},
                       .traffic = {},
-                      .durability = engine->DurabilityCounters()};
+                      .durability = engine->DurabilityCounters(),
+                      .process = nacre::bench::ReadProcessUsage()};
     NACRE_RETURN_IF_ERROR(engine->Space(&report.space));
     NACRE_RETURN_IF_ERROR(engine->Traffic(&report.traffic));
     NACRE_RETURN_IF_ERROR(nacre::bench::WriteFile(config.json, report.ToString()));

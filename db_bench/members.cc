@@ -10,7 +10,7 @@
 #include <utility>
 #include <vector>
 
-#include "db_bench/cpu_time.h"
+#include "db_bench/process_usage.h"
 #include "db_bench/engine/keyspace.h"
 #include "db_bench/key_generator.h"
 #include "util/random.h"

@@ -9,7 +9,7 @@
 #include <thread>
 #include <utility>
 
-#include "db_bench/cpu_time.h"
+#include "db_bench/process_usage.h"
 #include "db_bench/engine/plain_writing.h"
 #include "db_bench/members.h"
 #include "db_bench/report/progress.h"

@@ -5,7 +5,8 @@ that owns all shards, and with one that owns none, so that it sends each Get and
 process that owns them, and reads them again from the memory nodes as a follower; with memory and
 requests over shm, and over tcp, and with the round trip of a network before the memory (rtt_us),
 which requests between members know nothing of. Then three members, of which one serves the threads,
-move shards, and one is killed. A row shows medians over the rounds.
+move shards, and one is killed. One, two and three members share the shards evenly, while threads of
+one of them read and write all keys. A row shows medians over the rounds.
 """
 
 import argparse
@@ -48,11 +49,12 @@ MOVING = ("fillrandom", *SETTLE, "moves", "failover")
 class Run:
     """One process of db_bench, and those that it starts."""
     network: str
-    kind: str  # "own", "forwarded", "following" or "moving".
+    kind: str  # "own", "forwarded", "following", "moving" or "sharing".
+    members: int = 1  # Of "sharing".
 
     @property
     def name(self) -> str:
-        return f"{self.kind} {self.network}"
+        return f"{self.kind} {self.network}" + (f" {self.members}" if self.members > 1 else "")
 
     @property
     def benchmarks(self) -> tuple[str, ...]:
@@ -63,6 +65,9 @@ class Run:
         if self.kind == "moving":
             return f"--members={MEMBERS}", f"--threads={THREADS}", f"--moves={MOVES}", \
                 "--readwritepercent=50", f"--writes={max(1, num // THREADS)}"
+        if self.kind == "sharing":
+            return f"--members={self.members}", f"--threads={THREADS}", \
+                f"--writes={max(1, num // THREADS)}", f"--reads={max(1, num // THREADS)}"
         if self.kind == "own":
             return "--members=1", "--threads=1"
         follow = ("--read_from_follower",) if self.kind == "following" else ()
@@ -71,7 +76,7 @@ class Run:
 
 
 RUNS = (*(Run(network, kind) for network in NETWORKS for kind in ("own", "forwarded", "following")),
-        Run("shm", "moving"))
+        Run("shm", "moving"), *(Run("shm", "sharing", members) for members in range(1, 4)))
 Report = dict[str, dict]  # By benchmark.
 
 
@@ -99,10 +104,20 @@ def moving(title: str, benchmark: str, figure: str, value: str) -> Row:
                (name,))
 
 
+def sharing(benchmark: str, members: int) -> Row:
+    alone, shared = Run("shm", "sharing").name, Run("shm", "sharing", members).name
+    title = {PUT: "Put", GET: "Get"}[benchmark]
+    return Row(f"{title}, {THREADS} threads of one of {members} members", "us",
+               lambda reports, _: (THREADS * 1e6 / reports[shared][benchmark]["ops_per_sec"],
+                                   THREADS * 1e6 / reports[alone][benchmark]["ops_per_sec"]),
+               (shared, alone), peer="the only member")
+
+
 ROWS = (
     *(forwarded(benchmark, network, percentile) for network in NETWORKS
       for benchmark in (GET, PUT) for percentile in ("p50", "p99")),
     *(following(network, percentile) for network in NETWORKS for percentile in ("p50", "p99")),
+    *(sharing(benchmark, members) for benchmark in (GET, PUT) for members in (2, 3)),
     *(moving(f"longest operation in a move, {value}", "moves", "longest_operation", f"{value}_us")
       for value in ("p50", "p99", "max")),
     moving("a move, p50", "moves", "move", "p50_us"),
@@ -203,7 +218,8 @@ def heading(options: argparse.Namespace) -> str:
             f"reached over shm or tcp; nic: memory with `?{RTT}`, members over shm without it, as "
             f"a member's address takes no parameters. {MOVES} moves among {MEMBERS} members while "
             f"{THREADS} threads of one of them read and write. A member that does not lead is "
-            f"killed. Medians of {options.rounds}.\n")
+            f"killed. Of 2 or 3 members that share the shards, each owns as many; the time of an "
+            f"operation is that of one of {THREADS} threads, on all processors of the machine. Medians of {options.rounds}.\n")
 
 
 def run(options: argparse.Namespace, progress_of: Callable) -> None:

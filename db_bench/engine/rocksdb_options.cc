@@ -18,6 +18,7 @@ rocksdb::Options CommonOptions(const BenchConfig& config) {
   rocksdb::Options options;
   options.compression = rocksdb::kNoCompression;
   options.write_buffer_size = config.options.write_buffer_size;
+  options.db_write_buffer_size = config.options.db_write_buffer_size;
   options.max_write_buffer_number = config.options.max_write_buffer_number;
   options.max_background_jobs = config.options.max_background_jobs;
   options.max_subcompactions = config.options.max_subcompactions;

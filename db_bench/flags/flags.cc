@@ -99,6 +99,10 @@ DEFINE_bool(disable_wal, false, "Write no log (an embedded pool has none anyway)
 DEFINE_bool(verify_checksum, true, "Check what is read from tables");
 DEFINE_bool(statistics, false, "Collect RocksDB's statistics; `stats` prints them");
 DEFINE_int64(write_buffer_size, 64 << 20, "Bytes of a MemTable");
+DEFINE_bool(home_nodes, false, "nacre: keep each database, or shard, on few nodes of the pool");
+DEFINE_int64(db_write_buffer_size, 0,
+             "nacre, rocksdb: bytes of all MemTables, those of all shards together; 0: each may have its "
+             "own");
 DEFINE_int64(max_write_buffer_number, 2, "MemTables, the active one included");
 DEFINE_int64(max_background_jobs, 2, "Concurrent flushes and compactions");
 DEFINE_int64(subcompactions, 0,
@@ -216,6 +220,7 @@ Status CheckRanges() {
       {"readwritepercent", FLAGS_readwritepercent, 0, 100},
       {"benchmark_write_rate_limit", FLAGS_benchmark_write_rate_limit, 0, kTiB},
       {"write_buffer_size", FLAGS_write_buffer_size, 64 * kKiB, 64 * kGiB},
+      {"db_write_buffer_size", FLAGS_db_write_buffer_size, 0, 64 * kGiB},
       {"max_write_buffer_number", FLAGS_max_write_buffer_number, 2, 32},
       {"max_background_jobs", FLAGS_max_background_jobs, 1, 256},
       {"subcompactions", FLAGS_subcompactions, 0, 256},

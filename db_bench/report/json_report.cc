@@ -163,7 +163,9 @@ std::string JsonReport::ToString() const {
   text += " \"durability\": " + CountersJson(durability) + ",\n";
   text += " \"network\": " + NetworkJson(traffic) + ",\n";
   text += " \"compaction\": " + CompactionJson(traffic) + ",\n";
-  text += " \"encoding\": " + EncodingJson(traffic) + "}\n";
+  text += " \"encoding\": " + EncodingJson(traffic) + ",\n";
+  text += fmt::format(" \"process\": {{\"threads\": {}, \"anonymous_bytes\": {}}}}}\n",
+                      process.threads, process.anonymous_bytes);
   return text;
 }
 

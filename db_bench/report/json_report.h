@@ -7,6 +7,7 @@
 
 #include "db_bench/config.h"
 #include "db_bench/engine/engine.h"
+#include "db_bench/process_usage.h"
 #include "db_bench/report/result.h"
 #include "nacre/status.h"
 
@@ -27,11 +28,13 @@ namespace nacre::bench {
 ///      "network": {"compute_read": N, "compute_written": N,
 ///                  "memnode_read": N, "memnode_written": N},
 ///      "compaction": {"bytes_read": N, "bytes_written": N, "cpu_seconds": X},
-///      "encoding": {"data_bytes": N, "cpu_seconds": X}}
+///      "encoding": {"data_bytes": N, "cpu_seconds": X},
+///      "process": {"threads": N, "anonymous_bytes": N}}
 ///
 /// "network", "compaction" and "encoding" (of parity, in this process) of a benchmark are what was
 /// moved while it ran; those at the end are of the whole run. "durability" of a benchmark is what
-/// had been counted when it ended. "cpu_seconds" is the CPU time of the benchmark's threads,
+/// had been counted when it ended. "process" is this one with the database open at the end;
+/// "anonymous_bytes" leaves out nodes' memory that it has mapped. "cpu_seconds" is the CPU time of the benchmark's threads,
 /// "process_cpu_seconds" that of all. Percentiles are 0 if nothing was timed. The benchmark
 /// takeover also has "takeover": {"first_get_us": N, "first_put_us": N, "steps": {NAME:
 /// MICROSECONDS, ...}}.
@@ -43,6 +46,7 @@ struct JsonReport {
   SpaceUsage space;
   TrafficCounters traffic;
   std::vector<std::pair<std::string, uint64_t>> durability{};
+  ProcessUsage process{};
 
   std::string ToString() const;
 };
