@@ -219,7 +219,8 @@ def heading(options: argparse.Namespace) -> str:
             f"a member's address takes no parameters. {MOVES} moves among {MEMBERS} members while "
             f"{THREADS} threads of one of them read and write. A member that does not lead is "
             f"killed. Of 2 or 3 members that share the shards, each owns as many; the time of an "
-            f"operation is that of one of {THREADS} threads, on all processors of the machine. Medians of {options.rounds}.\n")
+            f"operation is that of one of {THREADS} threads, on all processors of the machine. "
+            f"Medians of {options.rounds}.\n")
 
 
 def run(options: argparse.Namespace, progress_of: Callable) -> None:

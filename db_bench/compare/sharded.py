@@ -166,7 +166,8 @@ def heading(options: argparse.Namespace) -> str:
             "(`db_write_buffer_size`). MultiGets have "
             f"{MULTIGET_KEYS} keys of all shards, a seek is followed by 50 steps. Bytes between "
             "nodes are of fillrandom and overwrite with MemTables of "
-            f"{SMALL_MEMTABLE >> 20} MiB by nodes that do not map one another, memory is without what the nodes have. A "
+            f"{SMALL_MEMTABLE >> 20} MiB by nodes that do not map one another, memory is without "
+            "what the nodes have. A "
             "transaction locks, reads and writes two keys, the commits of two shards in two "
             "phases. "
             f"Medians of {options.rounds}.\n")

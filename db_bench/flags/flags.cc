@@ -100,9 +100,10 @@ DEFINE_bool(verify_checksum, true, "Check what is read from tables");
 DEFINE_bool(statistics, false, "Collect RocksDB's statistics; `stats` prints them");
 DEFINE_int64(write_buffer_size, 64 << 20, "Bytes of a MemTable");
 DEFINE_bool(home_nodes, false, "nacre: keep each database, or shard, on few nodes of the pool");
-DEFINE_int64(db_write_buffer_size, 0,
-             "nacre, rocksdb: bytes of all MemTables, those of all shards together; 0: each may have its "
-             "own");
+DEFINE_int64(
+    db_write_buffer_size, 0,
+    "nacre, rocksdb: bytes of all MemTables, those of all shards together; 0: each may have its "
+    "own");
 DEFINE_int64(max_write_buffer_number, 2, "MemTables, the active one included");
 DEFINE_int64(max_background_jobs, 2, "Concurrent flushes and compactions");
 DEFINE_int64(subcompactions, 0,

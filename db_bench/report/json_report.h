@@ -34,10 +34,10 @@ namespace nacre::bench {
 /// "network", "compaction" and "encoding" (of parity, in this process) of a benchmark are what was
 /// moved while it ran; those at the end are of the whole run. "durability" of a benchmark is what
 /// had been counted when it ended. "process" is this one with the database open at the end;
-/// "anonymous_bytes" leaves out nodes' memory that it has mapped. "cpu_seconds" is the CPU time of the benchmark's threads,
-/// "process_cpu_seconds" that of all. Percentiles are 0 if nothing was timed. The benchmark
-/// takeover also has "takeover": {"first_get_us": N, "first_put_us": N, "steps": {NAME:
-/// MICROSECONDS, ...}}.
+/// "anonymous_bytes" leaves out nodes' memory that it has mapped. "cpu_seconds" is the CPU time of
+/// the benchmark's threads, "process_cpu_seconds" that of all. Percentiles are 0 if nothing was
+/// timed. The benchmark takeover also has "takeover": {"first_get_us": N, "first_put_us": N,
+/// "steps": {NAME: MICROSECONDS, ...}}.
 struct JsonReport {
   const BenchConfig* config = nullptr;
   std::string engine_description;
