@@ -98,7 +98,7 @@ class KeyspaceTest(unittest.TestCase):
         pool.close()
 
     def test_what_is_wrong_is_named(self) -> None:
-        with self.assertRaisesRegex(nacre.InvalidArgumentError, "ascend"):
+        with self.assertRaisesRegex(nacre.InvalidArgumentError, "boundaries"):
             nacre.open("reef", pool=EMBEDDED, create_if_missing=True,
                        keyspace=nacre.Keyspace(boundaries=[b"p", b"h"]))
         with self.assertRaisesRegex(nacre.InvalidArgumentError, "coordinator"):
