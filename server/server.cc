@@ -64,6 +64,12 @@ Status Server::Check(const ServerOptions& options) {
   NACRE_RETURN_IF_ERROR(CheckRange("the number of workers", options.workers, 1, 256));
   NACRE_RETURN_IF_ERROR(CheckRange("the number of databases", options.databases, 1, 1024));
   if (options.clients_max < 1) return Status::InvalidArgument("no client would be served");
+  if (options.tls.certificate.empty() != options.tls.key.empty()) {
+    return Status::InvalidArgument("TLS needs a certificate and its private key, both");
+  }
+  if (options.tls.certificate.empty() && !options.tls.authorities.empty()) {
+    return Status::InvalidArgument("certificates of clients need TLS, which has no certificate");
+  }
   return Status::OK();
 }
 
@@ -100,6 +106,9 @@ Status Server::Open(std::unique_ptr<Store> store) {
   for (const auto& list : CommandLists()) {
     for (const Command& command : list()) state_.commands[command.name] = &command;
   }
+  if (!options_.tls.certificate.empty()) {
+    NACRE_RETURN_IF_ERROR(ServerTls::Open(options_.tls, &state_.tls));
+  }
   state_.settings.clients_max.store(options_.clients_max, std::memory_order_relaxed);
   state_.settings.set_password(options_.password);
   state_.settings.SetFixed("databases", std::to_string(options_.databases));
@@ -125,7 +134,9 @@ Status Server::Open(std::unique_ptr<Store> store) {
   NACRE_RETURN_IF_ERROR(Listener::Open(options_.listen, &state_, &listener_));
   state_.address = listener_->address();
   state_.settings.SetFixed("bind", state_.address.substr(0, state_.address.rfind(':')));
-  state_.settings.SetFixed("port", state_.address.substr(state_.address.rfind(':') + 1));
+  const std::string port = state_.address.substr(state_.address.rfind(':') + 1);
+  state_.settings.SetFixed("port", state_.tls == nullptr ? port : "0");
+  state_.settings.SetFixed("tls-port", state_.tls == nullptr ? "0" : port);
   if (store_ != nullptr) NACRE_RETURN_IF_ERROR(Announce(/*waited=*/false));
   for (size_t i = 0; i < state_.loops.size(); ++i) {
     LoopState* const loop = state_.loops[i].get();
@@ -199,7 +210,7 @@ void Server::LookAtMaster() {
   if (state_.master.Set(address) != address) looked_at_ns_ = answered_at_ns_ = 0;
   const auto interval = static_cast<uint64_t>(std::chrono::nanoseconds(kInterval).count());
   if (clock->NowNanos() < looked_at_ns_ + interval) return;
-  if (Answers(address, kPatience)) answered_at_ns_ = clock->NowNanos();
+  if (Answers(address, state_.tls != nullptr, kPatience)) answered_at_ns_ = clock->NowNanos();
   looked_at_ns_ = clock->NowNanos();
 }
 

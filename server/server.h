@@ -11,6 +11,7 @@
 #include "nacre/status.h"
 #include "server/loop/worker_pool.h"
 #include "server/session/listener.h"
+#include "server/session/server_tls.h"
 #include "server/store/store.h"
 #include "util/threads/thread.h"
 
@@ -28,6 +29,7 @@ struct ServerOptions {
   int workers = 4;  ///< Threads for what walks through many rows.
   int databases = 16;
   std::string password;  ///< Empty: clients need none.
+  TlsFiles tls;          ///< With a certificate clients speak TLS, and none does without.
   int64_t clients_max = 10'000;
   /// How often expired keys, and elements of keys that are gone, are looked for.
   std::chrono::milliseconds sweep_interval{100};

@@ -39,8 +39,8 @@ DEFINE_string(announce, "",
               "HOST:PORT where clients that ask for the serving one are sent; empty: that of "
               "--listen");
 DEFINE_string(listen, "127.0.0.1:6379",
-              "HOST:PORT to serve at, IPv6 in brackets; port 0 is any that is free. What is sent "
-              "there is not encrypted");
+              "HOST:PORT to serve at, IPv6 in brackets; port 0 is any that is free. Without "
+              "--tls_cert_file what is sent there is not encrypted");
 DEFINE_int32(threads, 2, "threads that serve clients");
 DEFINE_int32(workers, 4, "threads for commands that walk through many rows");
 DEFINE_int32(databases, 16, "how many databases clients can select");
@@ -48,6 +48,13 @@ DEFINE_int64(maxclients, 10000, "clients that are served at once");
 DEFINE_string(requirepass_file, "",
               "file whose first line is the password that clients have to send (AUTH); empty: "
               "clients need none");
+DEFINE_string(tls_cert_file, "",
+              "file with the certificate, in PEM form, by which clients know the server: what they "
+              "send at --listen is encrypted then");
+DEFINE_string(tls_key_file, "", "file with its private key");
+DEFINE_string(tls_ca_cert_file, "",
+              "with --tls_cert_file: clients need a certificate that an authority of this file has "
+              "signed; empty: they need none");
 DEFINE_int32(drain_s, 10, "after SIGTERM, how long clients have to take their answers");
 DEFINE_uint64(slab_size, 64 << 20, "bytes of a slab of the nodes");
 DEFINE_uint64(write_buffer_size, 64 << 20, "bytes of a MemTable");
@@ -97,6 +104,9 @@ Status MakeOptions(server::ServerOptions* options) {
   options->workers = FLAGS_workers;
   options->databases = FLAGS_databases;
   options->clients_max = FLAGS_maxclients;
+  options->tls = {.certificate = FLAGS_tls_cert_file,
+                  .key = FLAGS_tls_key_file,
+                  .authorities = FLAGS_tls_ca_cert_file};
   if (FLAGS_requirepass_file.empty()) return Status::OK();
   return ReadPassword(FLAGS_requirepass_file, &options->password);
 }

@@ -6,7 +6,6 @@
 
 #include <algorithm>
 #include <array>
-#include <cerrno>
 #include <utility>
 
 #include "server/resp/numbers.h"
@@ -38,15 +37,23 @@ std::string UnknownCommand(const Call& call) {
 }  // namespace
 
 void Connection::Start(int socket, ServerState* server, LoopState* loop) {
-  const auto connection = std::make_shared<Connection>(socket, server, loop);
+  std::unique_ptr<ClientStream> stream =
+      server->tls == nullptr ? NewPlainStream(socket) : server->tls->Accept(socket);
+  const auto connection = std::make_shared<Connection>(socket, std::move(stream), server, loop);
+  if (connection->stream_ == nullptr) return;
   if (!loop->loop.Add(socket, EPOLLIN, connection.get()).ok()) return;
   connection->events_ = EPOLLIN;
   connection->self_ = connection;
   loop->clients[connection->id] = connection.get();
 }
 
-Connection::Connection(int socket, ServerState* server, LoopState* loop)
-    : socket_(socket), server_(server), loop_(loop), parser_(&server->limits) {
+Connection::Connection(int socket, std::unique_ptr<ClientStream> stream, ServerState* server,
+                       LoopState* loop)
+    : socket_(socket),
+      stream_(std::move(stream)),
+      server_(server),
+      loop_(loop),
+      parser_(&server->limits) {
   id = server->next_client.fetch_add(1, std::memory_order_relaxed);
   address = NameOfEnd(socket, /*peer=*/true);
   local_address = NameOfEnd(socket, /*peer=*/false);
@@ -62,8 +69,10 @@ Connection::~Connection() {
 
 void Connection::OnEvents(uint32_t events) {
   if (closed_) return;
-  if ((events & EPOLLOUT) != 0) Flush();
-  if (!closed_ && (events & EPOLLIN) != 0) Receive();
+  const bool input = (events & EPOLLIN) != 0;
+  const bool room = (events & EPOLLOUT) != 0;
+  if (room || (input && sending_needs_input_)) Flush();
+  if (!closed_ && (input || (room && receiving_needs_room_))) Receive();
   // There is nothing left to answer to.
   if ((events & (EPOLLHUP | EPOLLERR)) != 0) Close();
 }
@@ -71,16 +80,19 @@ void Connection::OnEvents(uint32_t events) {
 void Connection::Receive() {
   std::array<char, kReceiveBytes> bytes;
   for (int i = 0; i < kReceivesAtOnce && !ended; ++i) {
-    const ssize_t got = ::recv(socket_, bytes.data(), bytes.size(), MSG_DONTWAIT);
-    if (got < 0 && (errno == EAGAIN || errno == EINTR)) break;
-    if (got <= 0) {
+    size_t got = 0;
+    const ClientStream::Outcome outcome = stream_->Receive(bytes, &got);
+    receiving_needs_room_ = outcome == ClientStream::Outcome::kNeedsRoom;
+    if (outcome == ClientStream::Outcome::kNeedsInput || receiving_needs_room_) break;
+    if (outcome != ClientStream::Outcome::kSome) {
       ended = true;
       if (blocked != nullptr) server_->watches.End(blocked, BlockedClient::End::kClosed);
-      if (got < 0) return Close();
+      if (outcome == ClientStream::Outcome::kFailed) return Close();
       break;
     }
-    parser_.Append({bytes.data(), static_cast<size_t>(got)});
-    if (static_cast<size_t>(got) < bytes.size()) break;
+    parser_.Append({bytes.data(), got});
+    // More may have come than is looked at now; then the loop says so again.
+    if (got < bytes.size()) break;
   }
   last_seen_ns = loop_->loop.clock()->CoarseNanos();
   BeginNext();
@@ -312,12 +324,13 @@ void Connection::FlushSoon() {
 void Connection::Flush() {
   if (closed_) return;
   while (sent_ < output_.size()) {
-    const ssize_t sent = ::send(socket_, output_.data() + sent_, output_.size() - sent_,
-                                MSG_DONTWAIT | MSG_NOSIGNAL);
-    if (sent < 0 && errno == EINTR) continue;
-    if (sent < 0 && errno == EAGAIN) break;
-    if (sent < 0) return Close();
-    sent_ += static_cast<size_t>(sent);
+    size_t sent = 0;
+    const ClientStream::Outcome outcome =
+        stream_->Send(std::string_view(output_).substr(sent_), &sent);
+    sending_needs_input_ = outcome == ClientStream::Outcome::kNeedsInput;
+    if (sending_needs_input_ || outcome == ClientStream::Outcome::kNeedsRoom) break;
+    if (outcome != ClientStream::Outcome::kSome) return Close();
+    sent_ += sent;
   }
   if (sent_ == output_.size()) {
     output_.clear();
@@ -332,8 +345,10 @@ void Connection::UpdateEvents() {
   const bool full =
       calls_.size() >= kUnansweredMax || output_.size() - sent_ >= kUnsentBytesMax ||
       ((next_ != nullptr || barrier_ != nullptr) && parser_.buffered() >= kUnparsedBytesMax);
-  const uint32_t wanted = (ended || full ? 0U : static_cast<uint32_t>(EPOLLIN)) |
-                          (sent_ < output_.size() ? static_cast<uint32_t>(EPOLLOUT) : 0U);
+  const bool input = sending_needs_input_ || !(ended || full);
+  const bool room = receiving_needs_room_ || (sent_ < output_.size() && !sending_needs_input_);
+  const uint32_t wanted =
+      (input ? static_cast<uint32_t>(EPOLLIN) : 0U) | (room ? static_cast<uint32_t>(EPOLLOUT) : 0U);
   if (wanted == events_) return;
   events_ = wanted;
   loop_->loop.Change(socket_, events_, this);
@@ -343,6 +358,7 @@ void Connection::Close() {
   if (closed_) return;
   closed_ = ended = true;
   loop_->loop.Remove(socket_);
+  stream_->End();
   ::shutdown(socket_, SHUT_RDWR);
   loop_->clients.erase(id);
   if (watch != nullptr) server_->watches.Unwatch(std::exchange(watch, nullptr));

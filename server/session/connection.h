@@ -12,6 +12,7 @@
 #include "server/loop/event_loop.h"
 #include "server/resp/request_parser.h"
 #include "server/session/client.h"
+#include "server/session/client_stream.h"
 #include "server/session/command.h"
 #include "server/session/server_state.h"
 
@@ -37,7 +38,8 @@ class Connection final : public Client,
 
   /// Takes over a socket that is counted in `server->connections`. Called on the loop.
   static void Start(int socket, ServerState* server, LoopState* loop);
-  Connection(int socket, ServerState* server, LoopState* loop);
+  Connection(int socket, std::unique_ptr<ClientStream> stream, ServerState* server,
+             LoopState* loop);
   ~Connection() override;
 
   void OnEvents(uint32_t events) override;
@@ -74,6 +76,7 @@ class Connection final : public Client,
   void UpdateEvents();
 
   const int socket_;
+  const std::unique_ptr<ClientStream> stream_;
   ServerState* const server_;
   LoopState* const loop_;
   RequestParser parser_;
@@ -85,6 +88,8 @@ class Connection final : public Client,
   std::string output_;
   size_t sent_ = 0;  ///< The part of the output that was sent.
   uint32_t events_ = 0;
+  bool receiving_needs_room_ = false;  ///< As a TLS handshake may.
+  bool sending_needs_input_ = false;
   bool beginning_ = false;
   bool flushing_soon_ = false;
   bool closed_ = false;

@@ -120,8 +120,12 @@ void Listener::Deal(int socket) {
       static_cast<uint64_t>(server_->settings.clients_max.load(std::memory_order_relaxed))) {
     constexpr std::string_view kFull = "-ERR max number of clients reached\r\n";
     server_->rejected.fetch_add(1, std::memory_order_relaxed);
-    // It is told if its socket has room, as that of a new connection has.
-    if (::send(socket, kFull.data(), kFull.size(), MSG_DONTWAIT | MSG_NOSIGNAL) < 0) errno = 0;
+    // It is told if its socket has room, as that of a new connection has. TLS would have to be
+    // agreed on first.
+    if (server_->tls == nullptr &&
+        ::send(socket, kFull.data(), kFull.size(), MSG_DONTWAIT | MSG_NOSIGNAL) < 0) {
+      errno = 0;
+    }
     ::close(socket);
     return;
   }

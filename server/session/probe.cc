@@ -10,6 +10,7 @@
 #include <string_view>
 
 #include "server/session/master.h"
+#include "server/session/server_tls.h"
 #include "util/clock.h"
 
 namespace nacre::server {
@@ -27,9 +28,12 @@ bool Await(int socket, short events, const Deadline& deadline) {
   }
 }
 
-bool Ping(int socket, const addrinfo& to, const Deadline& deadline) {
+bool Connect(int socket, const addrinfo& to, const Deadline& deadline) {
   if (::connect(socket, to.ai_addr, to.ai_addrlen) != 0 && errno != EINPROGRESS) return false;
-  if (!Await(socket, POLLOUT, deadline)) return false;
+  return Await(socket, POLLOUT, deadline);
+}
+
+bool Ping(int socket, const Deadline& deadline) {
   const ssize_t sent = ::send(socket, kPing.data(), kPing.size(), MSG_NOSIGNAL);
   if (sent != static_cast<ssize_t>(kPing.size())) return false;
   char first = 0;
@@ -38,7 +42,7 @@ bool Ping(int socket, const addrinfo& to, const Deadline& deadline) {
 
 }  // namespace
 
-bool Answers(const std::string& address, std::chrono::milliseconds patience) {
+bool Answers(const std::string& address, bool tls, std::chrono::milliseconds patience) {
   const Deadline deadline = Deadline::After(Clock::System(), patience);
   const auto [host, port] = Master::Divide(address);
   addrinfo hints{};
@@ -50,7 +54,8 @@ bool Answers(const std::string& address, std::chrono::milliseconds patience) {
     const int socket = ::socket(each->ai_family, each->ai_socktype | SOCK_NONBLOCK | SOCK_CLOEXEC,
                                 each->ai_protocol);
     if (socket < 0) continue;
-    const bool answered = Ping(socket, *each, deadline);
+    const bool answered = Connect(socket, *each, deadline) &&
+                          (tls ? SpeaksTls(socket, deadline) : Ping(socket, deadline));
     ::close(socket);
     if (answered) return true;
   }

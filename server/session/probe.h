@@ -5,7 +5,8 @@
 
 namespace nacre::server {
 
-/// Whether a server at HOST:PORT answers PING within that time, even if by an error. Blocks.
-bool Answers(const std::string& address, std::chrono::milliseconds patience);
+/// Whether a server at HOST:PORT answers within that time: PING, even if by an error, or with `tls`
+/// what begins TLS. Blocks.
+bool Answers(const std::string& address, bool tls, std::chrono::milliseconds patience);
 
 }  // namespace nacre::server

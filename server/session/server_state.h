@@ -16,6 +16,7 @@
 #include "server/session/cursor_table.h"
 #include "server/session/master.h"
 #include "server/session/pubsub.h"
+#include "server/session/server_tls.h"
 #include "server/session/settings.h"
 #include "server/session/slow_log.h"
 #include "server/session/snapshot_table.h"
@@ -64,8 +65,9 @@ class ServerState {
   SnapshotTable snapshots;
   std::vector<std::unique_ptr<LoopState>> loops;
   std::unordered_map<std::string_view, const Command*> commands;
-  std::string address;  ///< HOST:PORT that is listened at.
-  std::string run_id;   ///< 40 hexadecimal digits, drawn at the start.
+  std::unique_ptr<ServerTls> tls;  ///< Null: what clients send is not encrypted.
+  std::string address;             ///< HOST:PORT that is listened at.
+  std::string run_id;              ///< 40 hexadecimal digits, drawn at the start.
   uint64_t started_at_ns = 0;
   std::atomic<uint64_t> next_client{1};
   std::atomic<uint64_t> connections{0};        ///< Open ones.

@@ -35,6 +35,7 @@ class RedisClient {
   RedisClient(const RedisClient&) = delete;
   RedisClient& operator=(const RedisClient&) = delete;
 
+  int socket() const { return socket_; }
   void SendBytes(const std::string& bytes) {
     size_t sent = 0;
     while (sent < bytes.size()) {

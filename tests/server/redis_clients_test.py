@@ -11,6 +11,7 @@ import re
 import shutil
 import subprocess
 import sys
+import tempfile
 import unittest
 
 sys.path.insert(0, str(pathlib.Path(__file__).parent))
@@ -85,6 +86,31 @@ class ClientsTest(unittest.TestCase):
         self.assertEqual(cli("set", "a", "1"), "OK\n")
         self.assertEqual(cli("-3", "hello").split()[1].strip('"'), "redis")
         self.assertEqual(cli("--scan"), "a\n")
+
+    @unittest.skipUnless(shutil.which("openssl"), "there is no openssl")
+    @unittest.skipIf(redis is None or shutil.which("redis-cli") is None, "there are no clients")
+    def test_clients_with_tls(self):
+        with tempfile.TemporaryDirectory() as folder:
+            certificate, key = f"{folder}/server.pem", f"{folder}/server.key"
+            self.run_program(
+                "openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt",
+                "ec_paramgen_curve:P-256", "-nodes", "-days", "2", "-subj", "/CN=localhost",
+                "-addext", "subjectAltName=DNS:localhost,IP:127.0.0.1", "-keyout", key, "-out",
+                certificate)
+            with Server(BINARIES, f"--tls_cert_file={certificate}",
+                        f"--tls_key_file={key}") as server:
+                client = redis.Redis(port=server.port, ssl=True, ssl_ca_certs=certificate)
+                self.assertTrue(client.set("a", b"x" * 1_000_000))
+                self.assertEqual(client.strlen("a"), 1_000_000)
+                self.assertEqual(client.get("a"), b"x" * 1_000_000)
+                words = ("-p", str(server.port), "--tls", "--cacert", certificate)
+                self.assertEqual(self.run_program("redis-cli", *words, "strlen", "a"),
+                                 "1000000\n")
+                output = self.run_program("redis-benchmark", *words, "-n", "2000", "-c", "20",
+                                          "-P", "8", "-q", "-t", "set,get")
+                self.assertRegex(output, r"GET.* requests per second")
+                with self.assertRaises(redis.ConnectionError):
+                    redis.Redis(port=server.port).ping()
 
     @unittest.skipIf(shutil.which("redis-cli") is None, "there is no redis-cli")
     def test_the_page_has_the_commands(self):
