@@ -106,9 +106,7 @@ Status Server::Open(std::unique_ptr<Store> store) {
   for (const auto& list : CommandLists()) {
     for (const Command& command : list()) state_.commands[command.name] = &command;
   }
-  if (!options_.tls.certificate.empty()) {
-    NACRE_RETURN_IF_ERROR(ServerTls::Open(options_.tls, &state_.tls));
-  }
+  if (speaks_tls()) NACRE_RETURN_IF_ERROR(ReadCertificates());
   state_.settings.clients_max.store(options_.clients_max, std::memory_order_relaxed);
   state_.settings.set_password(options_.password);
   state_.settings.SetFixed("databases", std::to_string(options_.databases));
@@ -135,8 +133,8 @@ Status Server::Open(std::unique_ptr<Store> store) {
   state_.address = listener_->address();
   state_.settings.SetFixed("bind", state_.address.substr(0, state_.address.rfind(':')));
   const std::string port = state_.address.substr(state_.address.rfind(':') + 1);
-  state_.settings.SetFixed("port", state_.tls == nullptr ? port : "0");
-  state_.settings.SetFixed("tls-port", state_.tls == nullptr ? "0" : port);
+  state_.settings.SetFixed("port", speaks_tls() ? "0" : port);
+  state_.settings.SetFixed("tls-port", speaks_tls() ? port : "0");
   if (store_ != nullptr) NACRE_RETURN_IF_ERROR(Announce(/*waited=*/false));
   for (size_t i = 0; i < state_.loops.size(); ++i) {
     LoopState* const loop = state_.loops[i].get();
@@ -144,6 +142,13 @@ Status Server::Open(std::unique_ptr<Store> store) {
     threads_.emplace_back(fmt::format("nacre-loop{}", i), [loop] { loop->loop.Run(); });
   }
   if (store_ != nullptr) BeginToSweep();
+  return Status::OK();
+}
+
+Status Server::ReadCertificates() {
+  std::shared_ptr<const ServerTls> tls;
+  NACRE_RETURN_IF_ERROR(ServerTls::Open(options_.tls, &tls));
+  state_.set_tls(std::move(tls));
   return Status::OK();
 }
 
@@ -210,7 +215,7 @@ void Server::LookAtMaster() {
   if (state_.master.Set(address) != address) looked_at_ns_ = answered_at_ns_ = 0;
   const auto interval = static_cast<uint64_t>(std::chrono::nanoseconds(kInterval).count());
   if (clock->NowNanos() < looked_at_ns_ + interval) return;
-  if (Answers(address, state_.tls != nullptr, kPatience)) answered_at_ns_ = clock->NowNanos();
+  if (Answers(address, speaks_tls(), kPatience)) answered_at_ns_ = clock->NowNanos();
   looked_at_ns_ = clock->NowNanos();
 }
 

@@ -62,6 +62,10 @@ class Server final : public metrics::Source {
 
   /// HOST:PORT, with the port that was chosen.
   const std::string& address() const { return state_.address; }
+  bool speaks_tls() const { return !options_.tls.certificate.empty(); }
+  /// Reads the files of TLS anew, for connections from here on; if that fails, as Start does, all
+  /// stays as it was. Requires speaks_tls(). By any thread.
+  Status ReadCertificates();
   /// Accepts no more clients, answers what was begun, closes, and closes the database, which it
   /// answers for. Clients that have not taken their answers after `patience` are dropped.
   Status Stop(std::chrono::milliseconds patience);

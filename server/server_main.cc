@@ -18,6 +18,7 @@
 #include "nacre/status.h"
 #include "server/server.h"
 #include "util/api/program_version.h"
+#include "util/clock.h"
 #include "util/log.h"
 #include "util/posix_file.h"
 
@@ -111,19 +112,31 @@ Status MakeOptions(server::ServerOptions* options) {
   return ReadPassword(FLAGS_requirepass_file, &options->password);
 }
 
-/// True, with the signal's number, if one of them came.
-bool AwaitSignal(const sigset_t& signals, std::chrono::nanoseconds time) {
-  const timespec wait = {.tv_sec = time / std::chrono::seconds(1),
-                         .tv_nsec = (time % std::chrono::seconds(1)).count()};
-  return ::sigtimedwait(&signals, nullptr, &wait) > 0;
+/// Waits so long for a signal that ends the server; true if one came. SIGHUP has certificates be
+/// read anew.
+bool AwaitEnd(server::Server* server, const sigset_t& signals, std::chrono::nanoseconds time) {
+  const Deadline deadline = Deadline::After(Clock::System(), time);
+  do {
+    const std::chrono::nanoseconds left = deadline.Remaining();
+    const timespec wait = {.tv_sec = left / std::chrono::seconds(1),
+                           .tv_nsec = (left % std::chrono::seconds(1)).count()};
+    const int signal = ::sigtimedwait(&signals, nullptr, &wait);
+    if (signal > 0 && signal != SIGHUP) return true;
+    if (signal != SIGHUP || !server->speaks_tls()) continue;
+    const Status read = server->ReadCertificates();
+    fmt::print(stderr, "nacre-server: {}\n",
+               read.ok() ? "the certificates were read anew"
+                         : "the certificates stay as they were: " + read.ToString());
+  } while (!deadline.Expired());
+  return false;
 }
 
 /// Waits for the database, and then for a signal. Fails if the database is lost to another process.
-Status StandBy(server::Server* server, const sigset_t& ends) {
+Status StandBy(server::Server* server, const sigset_t& signals) {
   constexpr std::chrono::milliseconds kAttempts(50);
   constexpr std::chrono::milliseconds kLooks(200);
   Status told;
-  while (!AwaitSignal(ends, server->serving() ? kLooks : kAttempts)) {
+  while (!AwaitEnd(server, signals, server->serving() ? kLooks : kAttempts)) {
     if (server->serving()) {
       NACRE_RETURN_IF_ERROR(server->CheckOwned().WithContext("another process has the database"));
       continue;
@@ -145,11 +158,10 @@ Status Run() {
   server::ServerOptions options;
   NACRE_RETURN_IF_ERROR(MakeOptions(&options));
   // Blocked before any thread begins, so that they come to where they are waited for.
-  sigset_t ends;
-  sigemptyset(&ends);
-  sigaddset(&ends, SIGTERM);
-  sigaddset(&ends, SIGINT);
-  pthread_sigmask(SIG_BLOCK, &ends, nullptr);
+  sigset_t signals;
+  sigemptyset(&signals);
+  for (const int signal : {SIGTERM, SIGINT, SIGHUP}) sigaddset(&signals, signal);
+  pthread_sigmask(SIG_BLOCK, &signals, nullptr);
   std::unique_ptr<metrics::Endpoint> endpoint;
   Status left_out;
   NACRE_RETURN_IF_ERROR(
@@ -171,10 +183,10 @@ Status Run() {
   std::fflush(stdout);
   Status status;
   if (FLAGS_standby) {
-    status = StandBy(server.get(), ends);
+    status = StandBy(server.get(), signals);
   } else {
-    int signal = 0;
-    ::sigwait(&ends, &signal);
+    while (!AwaitEnd(server.get(), signals, std::chrono::hours(1))) {
+    }
   }
   if (endpoint != nullptr) endpoint->Show(nullptr);
   // There is nothing to be drained where the database is another one's.

@@ -37,8 +37,9 @@ std::string UnknownCommand(const Call& call) {
 }  // namespace
 
 void Connection::Start(int socket, ServerState* server, LoopState* loop) {
+  const std::shared_ptr<const ServerTls> tls = server->tls();
   std::unique_ptr<ClientStream> stream =
-      server->tls == nullptr ? NewPlainStream(socket) : server->tls->Accept(socket);
+      tls == nullptr ? NewPlainStream(socket) : tls->Accept(socket);
   const auto connection = std::make_shared<Connection>(socket, std::move(stream), server, loop);
   if (connection->stream_ == nullptr) return;
   if (!loop->loop.Add(socket, EPOLLIN, connection.get()).ok()) return;

@@ -122,7 +122,7 @@ void Listener::Deal(int socket) {
     server_->rejected.fetch_add(1, std::memory_order_relaxed);
     // It is told if its socket has room, as that of a new connection has. TLS would have to be
     // agreed on first.
-    if (server_->tls == nullptr &&
+    if (server_->tls() == nullptr &&
         ::send(socket, kFull.data(), kFull.size(), MSG_DONTWAIT | MSG_NOSIGNAL) < 0) {
       errno = 0;
     }

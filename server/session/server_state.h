@@ -7,6 +7,7 @@
 #include <string>
 #include <string_view>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "nacre/async.h"
@@ -22,6 +23,7 @@
 #include "server/session/snapshot_table.h"
 #include "server/session/watch_table.h"
 #include "server/store/store.h"
+#include "util/mutex.h"
 #include "util/random.h"
 
 namespace nacre::server {
@@ -65,9 +67,8 @@ class ServerState {
   SnapshotTable snapshots;
   std::vector<std::unique_ptr<LoopState>> loops;
   std::unordered_map<std::string_view, const Command*> commands;
-  std::unique_ptr<ServerTls> tls;  ///< Null: what clients send is not encrypted.
-  std::string address;             ///< HOST:PORT that is listened at.
-  std::string run_id;              ///< 40 hexadecimal digits, drawn at the start.
+  std::string address;  ///< HOST:PORT that is listened at.
+  std::string run_id;   ///< 40 hexadecimal digits, drawn at the start.
   uint64_t started_at_ns = 0;
   std::atomic<uint64_t> next_client{1};
   std::atomic<uint64_t> connections{0};        ///< Open ones.
@@ -77,6 +78,21 @@ class ServerState {
 
   /// Null: there is no such command.
   const Command* FindCommand(std::string_view name) const;
+
+  /// What new connections speak. Null: what clients send is not encrypted; that stays so while the
+  /// server runs.
+  std::shared_ptr<const ServerTls> tls() const EXCLUDES(mutex_) {
+    MutexLock lock(&mutex_);
+    return tls_;
+  }
+  void set_tls(std::shared_ptr<const ServerTls> tls) EXCLUDES(mutex_) {
+    MutexLock lock(&mutex_);
+    tls_ = std::move(tls);
+  }
+
+ private:
+  mutable Mutex mutex_;
+  std::shared_ptr<const ServerTls> tls_ GUARDED_BY(mutex_);
 };
 
 }  // namespace nacre::server

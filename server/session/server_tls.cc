@@ -134,7 +134,7 @@ struct ServerTls::Library {
 ServerTls::ServerTls(std::unique_ptr<Library> library) : library_(std::move(library)) {}
 ServerTls::~ServerTls() = default;
 
-Status ServerTls::Open(const TlsFiles& files, std::unique_ptr<ServerTls>* tls) {
+Status ServerTls::Open(const TlsFiles& files, std::shared_ptr<const ServerTls>* tls) {
   StartOpenssl();
   ERR_clear_error();
   const auto refused = [](const char* what, const std::string& path) {

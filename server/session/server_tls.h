@@ -25,7 +25,7 @@ struct TlsFiles {
 class ServerTls {
  public:
   /// `InvalidArgument` or `IOError` that names the file and says what is wrong with it.
-  static Status Open(const TlsFiles& files, std::unique_ptr<ServerTls>* tls);
+  static Status Open(const TlsFiles& files, std::shared_ptr<const ServerTls>* tls);
   ~ServerTls();
   ServerTls(const ServerTls&) = delete;
   ServerTls& operator=(const ServerTls&) = delete;

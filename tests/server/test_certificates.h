@@ -31,8 +31,11 @@ class TestCertificates {
       PEM_write_PrivateKey(file, key.get(), nullptr, nullptr, 0, nullptr, nullptr);
     });
   }
-  std::string CertificateOf(const std::string& name) const { return folder_.File(name + ".pem"); }
-  std::string KeyOf(const std::string& name) const { return folder_.File(name + ".key"); }
+  std::string File(const std::string& name, const std::string& suffix) const {
+    return folder_.File(name + suffix);
+  }
+  std::string CertificateOf(const std::string& name) const { return File(name, ".pem"); }
+  std::string KeyOf(const std::string& name) const { return File(name, ".key"); }
 
  private:
   struct Freer {

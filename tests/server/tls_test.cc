@@ -10,6 +10,7 @@
 #include <chrono>
 #include <csignal>
 #include <cstdio>
+#include <filesystem>
 #include <fstream>
 #include <memory>
 #include <string>
@@ -36,6 +37,8 @@ class TlsClient {
   TlsClient(const std::string& address, const TestCertificates& certificates,
             const std::string& name = "") {
     StartOpenssl();
+    // OpenSSL's own sockets, unlike the server's, raise it when the other end has gone.
+    std::signal(SIGPIPE, SIG_IGN);
     context_ = SSL_CTX_new(TLS_client_method());
     SSL_CTX_load_verify_locations(context_, certificates.authority().c_str(), nullptr);
     SSL_CTX_set_verify(context_, SSL_VERIFY_PEER, nullptr);
@@ -60,6 +63,15 @@ class TlsClient {
 
   bool connected() const { return connected_; }
   const char* version() const { return SSL_get_version(ssl_); }
+  /// The name that the server's certificate says.
+  std::string peer() const {
+    char name[64] = "";
+    X509* const certificate = SSL_get1_peer_certificate(ssl_);
+    X509_NAME_get_text_by_NID(X509_get_subject_name(certificate), NID_commonName, name,
+                              sizeof name);
+    X509_free(certificate);
+    return name;
+  }
   bool Send(const std::string& bytes) {
     return SSL_write(ssl_, bytes.data(), static_cast<int>(bytes.size())) ==
            static_cast<int>(bytes.size());
@@ -206,6 +218,31 @@ TEST_F(TlsTest, ConnectionsThatBreakOffAreForgotten) {
   }
   TlsClient client(server_->address(), certificates_);
   EXPECT_EQ(client.Do({"PING"}, "+PONG\r\n"), "+PONG\r\n");
+}
+
+TEST_F(TlsTest, CertificatesAreReadAnew) {
+  ASSERT_TRUE(IsOk(Start()));
+  TlsClient before(server_->address(), certificates_);
+  ASSERT_TRUE(before.connected());
+  EXPECT_EQ(before.peer(), "server");
+  // Their files have others now.
+  for (const char* const suffix : {".pem", ".key"}) {
+    std::filesystem::copy_file(certificates_.File("client", suffix),
+                               certificates_.File("server", suffix),
+                               std::filesystem::copy_options::overwrite_existing);
+  }
+  ASSERT_TRUE(IsOk(server_->ReadCertificates()));
+  TlsClient after(server_->address(), certificates_);
+  ASSERT_TRUE(after.connected());
+  EXPECT_EQ(after.peer(), "client");
+  std::ofstream(certificates_.KeyOf("server")) << "nonsense";
+  EXPECT_TRUE(
+      IsFailure(server_->ReadCertificates(), Status::Code::kInvalidArgument, "private key"));
+  TlsClient last(server_->address(), certificates_);
+  ASSERT_TRUE(last.connected());
+  EXPECT_EQ(last.peer(), "client");
+  // Connections that there are go on.
+  EXPECT_EQ(before.Do({"PING"}, "+PONG\r\n"), "+PONG\r\n");
 }
 
 TEST_F(TlsTest, WhatIsWrongWithFilesIsNamed) {
