@@ -13,11 +13,6 @@ NeededRight WriteKnown(uint64_t database_id) {
   return {.kind = Kind::kWriteKnown, .database_id = database_id};
 }
 
-Status Denied(const std::string& name, const Rights& rights, std::string_view missing) {
-  return Status::NotSupported(
-      fmt::format("secret '{}' has the right '{}', not {}", name, rights.ToString(), missing));
-}
-
 }  // namespace
 
 NeededRight RightNeededFor(const control::Request& request) {
@@ -79,17 +74,17 @@ Status CheckRight(const NeededRight& needed, const Rights& rights, const std::st
       return Status::OK();
     case Kind::kWriteNamed:
       if (rights.MayWriteTo(needed.database)) return Status::OK();
-      return Denied(name, rights, fmt::format("'write' to database '{}'", needed.database));
+      return rights.Denied(name, fmt::format("'write' to database '{}'", needed.database));
     case Kind::kWriteKnown:
       if (database == nullptr) {
-        return rights.may_write() ? Status::OK() : Denied(name, rights, "'write'");
+        return rights.may_write() ? Status::OK() : rights.Denied(name, "'write'");
       }
       if (rights.MayWriteTo(*database)) return Status::OK();
-      return Denied(name, rights, fmt::format("'write' to database '{}'", *database));
+      return rights.Denied(name, fmt::format("'write' to database '{}'", *database));
     case Kind::kAdminister:
       break;
   }
-  return rights.may_administer() ? Status::OK() : Denied(name, rights, "'admin'");
+  return rights.may_administer() ? Status::OK() : rights.Denied(name, "'admin'");
 }
 
 }  // namespace nacre::pool

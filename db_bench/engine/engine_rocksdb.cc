@@ -16,6 +16,7 @@
 #include "db_bench/engine/iterator_cursor.h"
 #include "db_bench/engine/rocksdb_options.h"
 #include "db_bench/engine/rocksdb_pool.h"
+#include "db_bench/engine/rocksdb_slice.h"
 #include "db_bench/engine/rocksdb_transactions.h"
 #include "db_bench/engine/rocksdb_versions.h"
 #include "db_bench/engine/scratch_folder.h"
@@ -23,8 +24,6 @@
 
 namespace nacre::bench {
 namespace {
-
-rocksdb::Slice RocksdbSlice(const Slice& slice) { return {slice.data(), slice.size()}; }
 
 class RocksdbSession final : public Session {
  public:

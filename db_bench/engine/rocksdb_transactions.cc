@@ -6,12 +6,11 @@
 
 #include "db_bench/engine/engine_status.h"
 #include "db_bench/engine/rocksdb_options.h"
+#include "db_bench/engine/rocksdb_slice.h"
 #include "db_bench/engine/rocksdb_versions.h"
 
 namespace nacre::bench {
 namespace {
-
-rocksdb::Slice SliceOf(const Slice& slice) { return {slice.data(), slice.size()}; }
 
 class RocksdbTransaction final : public SessionTransaction {
  public:
@@ -41,12 +40,13 @@ class RocksdbTransaction final : public SessionTransaction {
     }
   }
   Status GetForUpdate(const Slice& key, Slice* value) override {
-    const rocksdb::Status status = transaction_->GetForUpdate(read_options_, SliceOf(key), &value_);
+    const rocksdb::Status status =
+        transaction_->GetForUpdate(read_options_, RocksdbSlice(key), &value_);
     *value = value_;
     return ToStatus(status);
   }
   Status Put(const Slice& key, const Slice& value) override {
-    return ToStatus(transaction_->Put(SliceOf(key), SliceOf(value)));
+    return ToStatus(transaction_->Put(RocksdbSlice(key), RocksdbSlice(value)));
   }
   Status Commit() override { return ToStatus(transaction_->Commit()); }
   void Rollback() override { transaction_->Rollback().PermitUncheckedError(); }

@@ -12,9 +12,8 @@ constexpr char kAllEncrypted[] = "all";
 }  // namespace
 
 Status PeerSecurity::Of(const rdma::DeviceOptions& pool, PeerSecurity* security) {
-  security->ring = pool.ring;
-  if (security->ring == nullptr && !pool.secret.empty()) {
-    NACRE_RETURN_IF_ERROR(rdma::SecretRing::OfOne(pool.secret, &security->ring));
+  if (pool.ring != nullptr || !pool.secret.empty()) {
+    NACRE_RETURN_IF_ERROR(rdma::RingOf(pool, &security->ring));
   }
   for (const char* const name : {kTls, kTlsOfMixedPools}) {
     if (const auto found = pool.parameters.find(name); found != pool.parameters.end()) {

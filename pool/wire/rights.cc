@@ -55,6 +55,11 @@ Status Rights::Parse(std::string_view word, Rights* rights) {
   return Status::OK();
 }
 
+Status Rights::Denied(std::string_view secret, std::string_view missing) const {
+  return Status::NotSupported(
+      fmt::format("secret '{}' has the right '{}', not {}", secret, ToString(), missing));
+}
+
 std::string Rights::ToString() const {
   switch (kind_) {
     case Kind::kRead:

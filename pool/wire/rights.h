@@ -30,6 +30,9 @@ class Rights {
   /// Whether it may write to databases at all.
   bool may_write() const { return kind_ != Kind::kRead; }
   bool MayWriteTo(std::string_view database) const;
+  /// The answer to the holder of a secret of that name that does not have `missing`, such as
+  /// "'write' to database 'orders'".
+  Status Denied(std::string_view secret, std::string_view missing) const;
 
  private:
   enum class Kind : char { kRead, kWrite, kAdmin };

@@ -1,7 +1,6 @@
 #include "server/session/probe.h"
 
 #include <netdb.h>
-#include <poll.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -9,6 +8,7 @@
 #include <memory>
 #include <string_view>
 
+#include "server/session/await_socket.h"
 #include "server/session/master.h"
 #include "server/session/server_tls.h"
 #include "util/clock.h"
@@ -18,26 +18,16 @@ namespace {
 
 constexpr std::string_view kPing = "PING\r\n";
 
-/// False if that does not come before the deadline.
-bool Await(int socket, short events, const Deadline& deadline) {
-  pollfd polled{.fd = socket, .events = events, .revents = 0};
-  for (;;) {
-    const auto left = std::chrono::ceil<std::chrono::milliseconds>(deadline.Remaining());
-    const int ready = ::poll(&polled, 1, static_cast<int>(left.count()));
-    if (ready >= 0 || errno != EINTR) return ready > 0;
-  }
-}
-
 bool Connect(int socket, const addrinfo& to, const Deadline& deadline) {
   if (::connect(socket, to.ai_addr, to.ai_addrlen) != 0 && errno != EINPROGRESS) return false;
-  return Await(socket, POLLOUT, deadline);
+  return AwaitSocket(socket, POLLOUT, deadline);
 }
 
 bool Ping(int socket, const Deadline& deadline) {
   const ssize_t sent = ::send(socket, kPing.data(), kPing.size(), MSG_NOSIGNAL);
   if (sent != static_cast<ssize_t>(kPing.size())) return false;
   char first = 0;
-  return Await(socket, POLLIN, deadline) && ::recv(socket, &first, 1, 0) == 1;
+  return AwaitSocket(socket, POLLIN, deadline) && ::recv(socket, &first, 1, 0) == 1;
 }
 
 }  // namespace

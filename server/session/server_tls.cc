@@ -6,12 +6,11 @@
 #include <poll.h>
 #include <sys/socket.h>
 
-#include <algorithm>
 #include <cerrno>
 #include <cstdint>
-#include <limits>
 #include <utility>
 
+#include "server/session/await_socket.h"
 #include "util/crypto/start_openssl.h"
 
 namespace nacre::server {
@@ -192,11 +191,8 @@ bool SpeaksTls(int socket, const Deadline& deadline) {
     const int error = SSL_get_error(ssl.get(), result);
     ERR_clear_error();
     if (error != SSL_ERROR_WANT_READ && error != SSL_ERROR_WANT_WRITE) return false;
-    const auto wanted = static_cast<int16_t>(error == SSL_ERROR_WANT_READ ? POLLIN : POLLOUT);
-    pollfd polled{.fd = socket, .events = wanted, .revents = 0};
-    const auto left = std::chrono::ceil<std::chrono::milliseconds>(deadline.Remaining()).count();
-    const int ready = ::poll(&polled, 1, static_cast<int>(std::max<int64_t>(left, 0)));
-    if (ready == 0 || (ready < 0 && errno != EINTR)) return false;
+    const short wanted = error == SSL_ERROR_WANT_READ ? POLLIN : POLLOUT;
+    if (!AwaitSocket(socket, wanted, deadline)) return false;
   }
 }
 

@@ -56,9 +56,8 @@ Status CheckMemberRight(const MemberRequest& request, const pool::ServerConnecti
   if (rights.may_administer() || ChangesNothing(request)) return Status::OK();
   const std::string database = ShardMap::DatabaseOfMap(keyspace);
   if (rights.MayWriteTo(database)) return Status::OK();
-  return Status::NotSupported(fmt::format("secret '{}' has the right '{}', not 'write' to '{}'",
-                                          connection.credential->name(), rights.ToString(),
-                                          database));
+  return rights.Denied(connection.credential->name(),
+                       fmt::format("'write' to database '{}'", database));
 }
 
 }  // namespace nacre
