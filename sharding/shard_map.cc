@@ -129,7 +129,9 @@ Status ShardMap::ParseFamilies(const Slice& bytes, std::vector<std::string>* fam
   sharding::Map message;
   NACRE_RETURN_IF_ERROR(ParseMessage(bytes, &message));
   *families = {std::string(kDefaultColumnFamilyName)};
-  for (const sharding::Family& family : message.families()) families->push_back(family.name());
+  for (const sharding::Family& family : message.families()) {
+    if (family.name() != kPreparedFamily) families->push_back(family.name());
+  }
   return Status::OK();
 }
 

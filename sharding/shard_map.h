@@ -42,6 +42,9 @@ class ShardMap {
 
     bool operator==(const Reshaping&) const = default;
   };
+  /// The family in which transactions are that the application has prepared, if it ever has. It is
+  /// the keyspace's, of no application's name, need not be named at its opening, and is not listed.
+  static constexpr std::string_view kPreparedFamily = "@prepared";
   struct Family {
     uint32_t id = 0;
     std::string name{};

@@ -6,6 +6,7 @@
 
 #include "db/copy/database_copier.h"
 #include "db/db_impl.h"
+#include "db/family/hidden_family.h"
 #include "nacre/convenience.h"
 #include "sharding/reshaping/shard_reshaper.h"
 #include "util/clock.h"
@@ -169,16 +170,23 @@ Status ShardOpener::CheckFamilies(const ShardMap& map) const {
     if (!named.insert(family.name).second) {
       return Status::InvalidArgument("column family " + family.name + " is named twice");
     }
-    if (!may_miss && !map.HasFamily(family.name)) {
+    if (family.name == ShardMap::kPreparedFamily || (!may_miss && !map.HasFamily(family.name))) {
       return Status::InvalidArgument("Column family not found: " + family.name);
     }
   }
   std::string missing;
   for (const ShardMap::Family& family : map.families()) {
+    if (family.name == ShardMap::kPreparedFamily) continue;
     if (!named.contains(family.name)) missing += (missing.empty() ? "" : ", ") + family.name;
   }
   return missing.empty() ? Status::OK()
                          : Status::InvalidArgument("Column families not opened: " + missing);
+}
+
+ColumnFamilyOptions ShardOpener::PreparedFamilyOptions() const {
+  ColumnFamilyOptions options = HiddenFamilyOptions(options_);
+  options.comparator = options_.comparator;
+  return options;
 }
 
 Status ShardOpener::DescriptorOf(const ShardMap::Family& family,
@@ -186,6 +194,10 @@ Status ShardOpener::DescriptorOf(const ShardMap::Family& family,
   descriptor->name = family.NameInShards();
   if (const ColumnFamilyDescriptor* const named = Find(family.name); named != nullptr) {
     descriptor->options = named->options;
+    return Status::OK();
+  }
+  if (family.name == ShardMap::kPreparedFamily) {
+    descriptor->options = PreparedFamilyOptions();
     return Status::OK();
   }
   return GetColumnFamilyOptionsFromString({.ignore_unknown_options = true}, options_,

@@ -50,6 +50,8 @@ class ShardOpener {
   /// and cannot use the options that the map has for it.
   Status DescriptorOf(const ShardMap::Family& family, ColumnFamilyDescriptor* descriptor) const;
   const std::vector<ColumnFamilyDescriptor>& families() const { return families_; }
+  /// Those of ShardMap::kPreparedFamily.
+  ColumnFamilyOptions PreparedFamilyOptions() const;
 
   /// Opens the database of a shard. What an earlier process left of batches is not settled. One
   /// that is not whole is made anew from those that the map says it is made of.

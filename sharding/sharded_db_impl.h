@@ -211,6 +211,11 @@ class ShardedDBImpl final : public ShardedDB {
   Status ForEachShardIn(const ShardedFamily& family, const Slice* begin, const Slice* end,
                         const Work& work) const;
 
+  // ---- sharded_families.cc ----
+  /// Without a coordinator.
+  Status MakeFamilies(const std::vector<ColumnFamilyDescriptor>& families,
+                      std::vector<ColumnFamilyHandle*>* handles) REQUIRES(change_mutex_);
+
   const std::string name_;
   Clock* const clock_;
   const std::chrono::milliseconds operation_timeout_;

@@ -30,43 +30,48 @@ Status ShardedDBImpl::CreateColumnFamilies(const std::vector<ColumnFamilyDescrip
   return CatchAll([&]() -> Status {
     MutexLock lock(&change_mutex_);
     if (member_ != nullptr) return shared_families_->Make(families, handles);
-    const auto view = views_->latest();
     for (const ColumnFamilyDescriptor& family : families) {
-      NACRE_RETURN_IF_ERROR(CheckNewFamily(view->map.comparator(), family));
+      NACRE_RETURN_IF_ERROR(CheckNewFamily(opener_->options().comparator, family));
     }
-    std::vector<std::vector<std::shared_ptr<ColumnFamilyHandle>>> made(view->shards.size());
-    Status status;
-    for (size_t i = 0; i < made.size() && status.ok(); ++i) {
-      std::vector<ColumnFamilyHandle*> of_shard;
-      status = view->shards[i]->db()->CreateColumnFamilies(families, &of_shard);
-      for (ColumnFamilyHandle* handle : of_shard) made[i].emplace_back(handle);
-      NACRE_POINT("keyspace.families-made-in-a-shard");
-    }
-    ShardMap changed = view->map;
-    std::vector<uint32_t> ids;
-    for (size_t f = 0; f < families.size() && status.ok(); ++f) {
-      ids.push_back(changed.AddFamily(families[f].name));
-    }
-    if (status.ok()) status = opener_->SaveMap(changed);
-    if (!status.ok()) {
-      // What cannot be dropped now goes when the keyspace is opened again.
-      for (size_t i = 0; i < made.size(); ++i) {
-        for (const auto& handle : made[i]) {
-          view->shards[i]->db()->DropColumnFamily(handle.get()).IgnoreError();
-        }
-      }
-      return status;
-    }
-    for (size_t f = 0; f < families.size(); ++f) {
-      for (size_t i = 0; i < made.size(); ++i) {
-        view->shards[i]->local()->AddFamily(ids[f], std::move(made[i][f]));
-      }
-      families_.Add(ids[f], families[f].name, families[f].options.prefix_extractor);
-      handles->push_back(families_.NewHandle(families[f].name).release());
-    }
-    views_->PublishMap(changed);
-    return Status::OK();
+    return MakeFamilies(families, handles);
   });
+}
+
+Status ShardedDBImpl::MakeFamilies(const std::vector<ColumnFamilyDescriptor>& families,
+                                   std::vector<ColumnFamilyHandle*>* handles) {
+  const auto view = views_->latest();
+  std::vector<std::vector<std::shared_ptr<ColumnFamilyHandle>>> made(view->shards.size());
+  Status status;
+  for (size_t i = 0; i < made.size() && status.ok(); ++i) {
+    std::vector<ColumnFamilyHandle*> of_shard;
+    status = view->shards[i]->db()->CreateColumnFamilies(families, &of_shard);
+    for (ColumnFamilyHandle* handle : of_shard) made[i].emplace_back(handle);
+    NACRE_POINT("keyspace.families-made-in-a-shard");
+  }
+  ShardMap changed = view->map;
+  std::vector<uint32_t> ids;
+  for (size_t f = 0; f < families.size() && status.ok(); ++f) {
+    ids.push_back(changed.AddFamily(families[f].name));
+  }
+  if (status.ok()) status = opener_->SaveMap(changed);
+  if (!status.ok()) {
+    // What cannot be dropped now goes when the keyspace is opened again.
+    for (size_t i = 0; i < made.size(); ++i) {
+      for (const auto& handle : made[i]) {
+        view->shards[i]->db()->DropColumnFamily(handle.get()).IgnoreError();
+      }
+    }
+    return status;
+  }
+  for (size_t f = 0; f < families.size(); ++f) {
+    for (size_t i = 0; i < made.size(); ++i) {
+      view->shards[i]->local()->AddFamily(ids[f], std::move(made[i][f]));
+    }
+    families_.Add(ids[f], families[f].name, families[f].options.prefix_extractor);
+    handles->push_back(families_.NewHandle(families[f].name).release());
+  }
+  views_->PublishMap(changed);
+  return Status::OK();
 }
 
 Status ShardedDBImpl::DropColumnFamilies(const std::vector<ColumnFamilyHandle*>& handles) {

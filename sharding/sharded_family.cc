@@ -93,8 +93,13 @@ void ShardedFamilies::Follow(const ShardMap& map, const ShardOpener& opener,
   for (const uint32_t id : gone) Drop(id, views);
   for (const ShardMap::Family& family : made) {
     const ColumnFamilyDescriptor* const named = opener.Find(family.name);
-    Add(family.id, family.name,
-        named == nullptr ? opener.options().prefix_extractor : named->options.prefix_extractor);
+    std::shared_ptr<const SliceTransform> extractor;
+    if (named != nullptr) {
+      extractor = named->options.prefix_extractor;
+    } else if (family.name != ShardMap::kPreparedFamily) {
+      extractor = opener.options().prefix_extractor;
+    }
+    Add(family.id, family.name, std::move(extractor));
   }
 }
 

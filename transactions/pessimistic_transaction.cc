@@ -214,7 +214,8 @@ Status PessimisticTransaction::Prepare() {
     return Status::InvalidArgument("a transaction without a name cannot be prepared");
   }
   if (txn_db_->below()->prepared() == nullptr) {
-    return Status::NotSupported("Prepare: transactions over a keyspace cannot be prepared");
+    return Status::NotSupported(
+        "Prepare: the keyspace has a coordinator, or a comparator of its own");
   }
   NACRE_RETURN_IF_ERROR(Leave(AWAITING_PREPARE));
   // If that fails, the outcome is unknown: the entry may be there, or come later.

@@ -79,14 +79,19 @@ PessimisticTransactionDB::PessimisticTransactionDB(std::unique_ptr<DB> db,
 
 PessimisticTransactionDB::~PessimisticTransactionDB() = default;
 
-Status PessimisticTransactionDB::Recover() {
+Status PessimisticTransactionDB::Recover(std::vector<ColumnFamilyHandle*>* handles) {
   if (below_->prepared() == nullptr) return Status::OK();
-  return below_->prepared()->Open([this](const std::string& name, WriteBatch* batch) {
+  const auto recover = [this](const std::string& name, WriteBatch* batch) {
     recovered_.push_back(
         std::make_unique<PessimisticTransaction>(this, WriteOptions(), TransactionOptions(),
                                                  next_id_.fetch_add(1, std::memory_order_relaxed)));
     return recovered_.back()->Recover(name, *batch);
-  });
+  };
+  const Status status = CatchAll([&] { return below_->prepared()->Open(recover); });
+  if (status.ok()) return status;
+  for (ColumnFamilyHandle* const handle : *handles) DestroyColumnFamilyHandle(handle).IgnoreError();
+  handles->clear();
+  return status;
 }
 
 Status PessimisticTransactionDB::Close() {
@@ -249,13 +254,7 @@ Status TransactionDB::Open(const DBOptions& options, const TransactionDBOptions&
   auto below = std::make_unique<EngineBelow>(base.get(), engine);
   auto opened =
       std::make_unique<PessimisticTransactionDB>(std::move(base), std::move(below), db_options);
-  if (Status status = CatchAll([&] { return opened->Recover(); }); !status.ok()) {
-    for (ColumnFamilyHandle* handle : *handles) {
-      opened->DestroyColumnFamilyHandle(handle).IgnoreError();
-    }
-    handles->clear();
-    return status;
-  }
+  NACRE_RETURN_IF_ERROR(opened->Recover(handles));
   *db = std::move(opened);
   return Status::OK();
 }

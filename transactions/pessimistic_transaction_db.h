@@ -29,8 +29,9 @@ class PessimisticTransactionDB final : public TransactionDB {
                            const TransactionDBOptions& options);
   ~PessimisticTransactionDB() override;
 
-  /// Finds what was prepared before. Once, before anything else.
-  Status Recover();
+  /// Finds what was prepared before. Once, before anything else. If that fails, `handles` are
+  /// destroyed.
+  Status Recover(std::vector<ColumnFamilyHandle*>* handles);
   Status Close() override;
   std::unique_ptr<Transaction> BeginTransaction(const WriteOptions& write_options,
                                                 const TransactionOptions& options) override;

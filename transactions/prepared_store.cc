@@ -17,14 +17,38 @@ std::string ValueOf(const WriteBatch& batch) {
   return value;
 }
 
+class HiddenFamily final : public PreparedFamily {
+ public:
+  explicit HiddenFamily(DBImpl* engine) : engine_(engine) {}
+
+  std::unique_ptr<ColumnFamilyHandle> Find() override {
+    return engine_->key_sequences().FindHandle(std::string(kPreparedFamilyName));
+  }
+  Status Make(std::unique_ptr<ColumnFamilyHandle>* family) override {
+    ColumnFamilyDescriptor of_default;
+    NACRE_RETURN_IF_ERROR(engine_->DefaultColumnFamily()->GetDescriptor(&of_default));
+    ColumnFamilyHandle* made = nullptr;
+    NACRE_RETURN_IF_ERROR(engine_->CreateColumnFamily(HiddenFamilyOptions(of_default.options),
+                                                      std::string(kPreparedFamilyName), &made));
+    family->reset(made);
+    return Status::OK();
+  }
+
+ private:
+  DBImpl* const engine_;
+};
+
 }  // namespace
+
+PreparedStore::PreparedStore(DB* db, DBImpl* engine)
+    : PreparedStore(db, std::make_unique<HiddenFamily>(engine)) {}
 
 Status PreparedStore::Open(
     const std::function<Status(const std::string& name, WriteBatch* batch)>& found) {
   ColumnFamilyHandle* family = nullptr;
   {
     MutexLock lock(&mutex_);
-    family_ = engine_->key_sequences().FindHandle(std::string(kPreparedFamilyName));
+    family_ = kept_in_->Find();
     family = family_.get();
   }
   if (family == nullptr) return Status::OK();
@@ -49,14 +73,7 @@ void PreparedStore::Close() {
 
 Status PreparedStore::FindFamily(ColumnFamilyHandle** family) {
   MutexLock lock(&mutex_);
-  if (family_ == nullptr) {
-    ColumnFamilyDescriptor of_default;
-    NACRE_RETURN_IF_ERROR(engine_->DefaultColumnFamily()->GetDescriptor(&of_default));
-    ColumnFamilyHandle* made = nullptr;
-    NACRE_RETURN_IF_ERROR(engine_->CreateColumnFamily(HiddenFamilyOptions(of_default.options),
-                                                      std::string(kPreparedFamilyName), &made));
-    family_.reset(made);
-  }
+  if (family_ == nullptr) NACRE_RETURN_IF_ERROR(kept_in_->Make(&family_));
   *family = family_.get();
   return Status::OK();
 }

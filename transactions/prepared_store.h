@@ -3,6 +3,7 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <utility>
 
 #include "nacre/column_family.h"
 #include "nacre/db.h"
@@ -16,18 +17,30 @@ namespace nacre {
 
 class DBImpl;
 
-/// Keeps a database's prepared transactions: in a column family of its own (kPreparedFamilyName) in
-/// which each is an entry, by its name. So they are in the log, in MemTables and in tables as all
-/// else is, need no segment of the log to be kept, and the next opening finds them. The entry goes
-/// with the very batch that commits the transaction.
+/// The column family in which prepared transactions are kept.
+class PreparedFamily {
+ public:
+  virtual ~PreparedFamily() = default;
+
+  /// Null if it is not there.
+  virtual std::unique_ptr<ColumnFamilyHandle> Find() = 0;
+  virtual Status Make(std::unique_ptr<ColumnFamilyHandle>* family) = 0;
+};
+
+/// Keeps a database's prepared transactions: in a column family of its own, in which each is an
+/// entry, by its name. So they are in the log, in MemTables and in tables as all else is, need no
+/// segment of the log to be kept, and the next opening finds them. The entry goes with the very
+/// batch that commits the transaction.
 ///
 /// A value is a byte with the format's version, 1, and the batch.
 ///
 /// Thread safety: all methods may be called from many threads at once, but Open and Close.
 class PreparedStore {
  public:
-  /// Both outlive it.
-  PreparedStore(DB* db, DBImpl* engine) : db_(db), engine_(engine) {}
+  /// In kPreparedFamilyName of `engine`, which is what is below `db`. Both outlive it.
+  PreparedStore(DB* db, DBImpl* engine);
+  PreparedStore(DB* db, std::unique_ptr<PreparedFamily> family)
+      : db_(db), kept_in_(std::move(family)) {}
 
   /// Calls `found` for each that is there; ends with what that answers, unless it is OK.
   Status Open(const std::function<Status(const std::string& name, WriteBatch* batch)>& found)
@@ -54,7 +67,7 @@ class PreparedStore {
   Status FindFamily(ColumnFamilyHandle** family) EXCLUDES(mutex_);
 
   DB* const db_;
-  DBImpl* const engine_;
+  const std::unique_ptr<PreparedFamily> kept_in_;
   Mutex mutex_;
   std::unique_ptr<ColumnFamilyHandle> family_ GUARDED_BY(mutex_);
 };

@@ -8,6 +8,35 @@
 
 namespace nacre {
 
+/// ShardMap::kPreparedFamily.
+class ShardedLocks::Family final : public PreparedFamily {
+ public:
+  explicit Family(ShardedDBImpl* db) : db_(db) {}
+
+  std::unique_ptr<ColumnFamilyHandle> Find() override {
+    return db_->families_.NewHandle(std::string(ShardMap::kPreparedFamily));
+  }
+  Status Make(std::unique_ptr<ColumnFamilyHandle>* family) override {
+    MutexLock lock(&db_->change_mutex_);
+    std::vector<ColumnFamilyHandle*> made;
+    NACRE_RETURN_IF_ERROR(
+        db_->MakeFamilies({ColumnFamilyDescriptor(std::string(ShardMap::kPreparedFamily),
+                                                  db_->opener_->PreparedFamilyOptions())},
+                          &made));
+    family->reset(made.front());
+    return Status::OK();
+  }
+
+ private:
+  ShardedDBImpl* const db_;
+};
+
+ShardedLocks::ShardedLocks(ShardedDBImpl* db)
+    : db_(db),
+      prepared_(comparator() == BytewiseComparator() || comparator() == ReverseBytewiseComparator()
+                    ? std::make_unique<PreparedStore>(db, std::make_unique<Family>(db))
+                    : nullptr) {}
+
 Status ShardedLocks::CheckUnwritten(uint32_t family, const Slice& key,
                                     const Snapshot& since) const {
   const auto& snapshot = static_cast<const ShardedSnapshot&>(since);
@@ -51,7 +80,10 @@ Status TransactionDB::Open(const ShardedOptions& options, const TransactionDBOpt
   } else {
     below = std::make_unique<ShardedLocks>(impl);
   }
-  *db = std::make_unique<PessimisticTransactionDB>(std::move(base), std::move(below), db_options);
+  auto opened =
+      std::make_unique<PessimisticTransactionDB>(std::move(base), std::move(below), db_options);
+  NACRE_RETURN_IF_ERROR(opened->Recover(handles));
+  *db = std::move(opened);
   return Status::OK();
 }
 

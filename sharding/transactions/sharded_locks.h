@@ -12,18 +12,22 @@ namespace nacre {
 class ShardedLocks final : public LockedDatabase {
  public:
   /// `db` outlives it.
-  explicit ShardedLocks(ShardedDBImpl* db) : db_(db) {}
+  explicit ShardedLocks(ShardedDBImpl* db);
 
   const Comparator* comparator() const override { return db_->opener_->options().comparator; }
   Status CheckUnwritten(uint32_t family, const Slice& key, const Snapshot& since) const override;
   std::unique_ptr<ColumnFamilyHandle> FindHandle(uint32_t family) const override {
     return db_->families_.NewHandle(family);
   }
-  PreparedStore* prepared() override { return nullptr; }
+  /// Names of transactions are keys there, so the comparator has to be one for any keys.
+  PreparedStore* prepared() override { return prepared_.get(); }
   SequenceNumber SequenceOfLock() const override { return db_->GetLatestSequenceNumber(); }
 
  private:
+  class Family;
+
   ShardedDBImpl* const db_;
+  const std::unique_ptr<PreparedStore> prepared_;
 };
 
 }  // namespace nacre

@@ -142,6 +142,9 @@ TEST(LockedKeyspaceCaseTest, LocksOfAMemberThatDiesAreGivenUp) {
         c->In(dies->process, [&] {
           Transaction* const locks = dies->locked->BeginTransaction({}).release();
           c->Expect(locks->GetForUpdate({}, key, &value).IsNotFound(), "there is such a key");
+          c->Expect(locks->SetName("locks"));
+          // It would have to keep its lock.
+          c->Expect(locks->Prepare().IsNotSupported(), "it could be prepared");
         });
         c->In(waits->process, [&] {
           const Status status = waits->locked->Put({}, key, "early");

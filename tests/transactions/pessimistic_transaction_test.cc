@@ -491,13 +491,6 @@ TEST(ShardedLocksTest, WhatIsNotThere) {
   const auto pool = OpenTestPool();
   ASSERT_NE(pool, nullptr);
   ShardedOptions options(SmallTableOptions(pool));
-  std::unique_ptr<TransactionDB> db;
-  ASSERT_TRUE(IsOk(TransactionDB::Open(options, {}, "locked", &db)));
-  const auto transaction = db->BeginTransaction(NoLog(), {});
-  ASSERT_TRUE(IsOk(transaction->SetName("named")));
-  ASSERT_TRUE(IsOk(transaction->Put("a", "1")));
-  EXPECT_TRUE(IsFailure(transaction->Prepare(), Status::Code::kNotSupported, "keyspace"));
-  ASSERT_TRUE(IsOk(transaction->Commit()));
   options.coordinator = "etcd:127.0.0.1:1";
   std::unique_ptr<TransactionDB> shared;
   EXPECT_TRUE(IsFailure(TransactionDB::Open(options, {.max_num_locks = 10}, "locked", &shared),

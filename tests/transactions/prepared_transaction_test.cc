@@ -1,9 +1,9 @@
 // Goal: a transaction that was prepared is neither lost nor in effect until it is committed or
 // rolled back, be it the process that prepared it or one that opens the database later: after it
 // was closed, after flushes and compactions, after kill -9 at any moment. It holds its locks
-// meanwhile, and its place is invisible. Method: databases that are closed and opened again over
-// one pool; and an owner process that prepares, commits and rolls back without end and says what it
-// has done, is killed, and is followed by this one, which compares.
+// meanwhile, and its place is invisible. Method: databases and keyspaces that are closed and opened
+// again over one pool; and an owner process that prepares, commits and rolls back without end and
+// says what it has done, is killed, and is followed by this one, which compares.
 
 #include <gtest/gtest.h>
 
@@ -16,7 +16,9 @@
 #include <string>
 #include <vector>
 
+#include "nacre/compaction_filter.h"
 #include "nacre/utilities/transaction_db.h"
+#include "tests/support/comparators.h"
 #include "tests/support/process/memnode_process.h"
 #include "tests/support/scale.h"
 #include "tests/support/seed.h"
@@ -50,15 +52,47 @@ std::string GetFrom(DB* db, ColumnFamilyHandle* family, const std::string& key) 
   return status.IsNotFound() ? "-" : status.ToString();
 }
 
-class PreparedTransactionTest : public testing::Test {
+/// With a database, or a keyspace of several shards.
+enum class PreparedBase : uint8_t { kDatabase, kKeyspace };
+
+std::string NameOfPreparedBase(const testing::TestParamInfo<PreparedBase>& info) {
+  return info.param == PreparedBase::kDatabase ? "Database" : "Keyspace";
+}
+
+class PreparedTransactionTest : public testing::TestWithParam<PreparedBase> {
  protected:
   void SetUp() override {
     pool_ = OpenTestPool();
     ASSERT_NE(pool_, nullptr);
-    options_ = SmallTableOptions(pool_);
+    static_cast<Options&>(options_) = SmallTableOptions(pool_);
+    options_.boundaries = {"e", "kx", "l", "t"};
     Open();
   }
-  void Open() { ASSERT_TRUE(IsOk(TransactionDB::Open(options_, Impatient(), "prepared", &db_))); }
+  bool is_keyspace() const { return GetParam() == PreparedBase::kKeyspace; }
+  void Open() {
+    ASSERT_TRUE(IsOk(is_keyspace()
+                         ? TransactionDB::Open(options_, Impatient(), "prepared", &db_)
+                         : TransactionDB::Open(plain_options(), Impatient(), "prepared", &db_)));
+  }
+  Status OpenFamilies(const std::vector<ColumnFamilyDescriptor>& families,
+                      std::vector<ColumnFamilyHandle*>* handles) {
+    return is_keyspace()
+               ? TransactionDB::Open(options_, Impatient(), "prepared", families, handles, &db_)
+               : TransactionDB::Open(plain_options(), Impatient(), "prepared", families, handles,
+                                     &db_);
+  }
+  Status OpenWithoutTransactions(std::unique_ptr<DB>* db) {
+    if (!is_keyspace()) return DB::Open(plain_options(), "prepared", db);
+    std::unique_ptr<ShardedDB> keyspace;
+    NACRE_RETURN_IF_ERROR(ShardedDB::Open(options_, "prepared", &keyspace));
+    *db = std::move(keyspace);
+    return Status::OK();
+  }
+  Status ListFamilies(std::vector<std::string>* families) {
+    return is_keyspace() ? ShardedDB::ListColumnFamilies(options_, "prepared", families)
+                         : DB::ListColumnFamilies(options_, "prepared", families);
+  }
+  const Options& plain_options() const { return options_; }
   void Reopen() {
     ASSERT_TRUE(IsOk(db_->Close()));
     db_.reset();
@@ -72,11 +106,15 @@ class PreparedTransactionTest : public testing::Test {
   std::string Get(const std::string& key) { return GetFrom(db_.get(), nullptr, key); }
 
   std::shared_ptr<pool::PoolImpl> pool_;
-  Options options_;
+  ShardedOptions options_;
   std::unique_ptr<TransactionDB> db_;
 };
 
-TEST_F(PreparedTransactionTest, PreparedThenCommitted) {
+INSTANTIATE_TEST_SUITE_P(Bases, PreparedTransactionTest,
+                         testing::Values(PreparedBase::kDatabase, PreparedBase::kKeyspace),
+                         NameOfPreparedBase);
+
+TEST_P(PreparedTransactionTest, PreparedThenCommitted) {
   const std::unique_ptr<Transaction> one = Begin("one");
   ASSERT_TRUE(IsOk(one->Put("k", "v")));
   ASSERT_TRUE(IsOk(one->Prepare()));
@@ -95,7 +133,7 @@ TEST_F(PreparedTransactionTest, PreparedThenCommitted) {
   EXPECT_EQ(Get("k"), "v");
 }
 
-TEST_F(PreparedTransactionTest, WhatIsNeededToPrepare) {
+TEST_P(PreparedTransactionTest, WhatIsNeededToPrepare) {
   const std::unique_ptr<Transaction> nameless = db_->BeginTransaction(WriteOptions());
   ASSERT_TRUE(IsOk(nameless->Put("k", "v")));
   EXPECT_TRUE(IsFailure(nameless->Prepare(), Status::Code::kInvalidArgument, "name"));
@@ -109,7 +147,7 @@ TEST_F(PreparedTransactionTest, WhatIsNeededToPrepare) {
   EXPECT_TRUE(IsOk(strict->Commit()));
 }
 
-TEST_F(PreparedTransactionTest, FoundByWhoOpensItNext) {
+TEST_P(PreparedTransactionTest, FoundByWhoOpensItNext) {
   for (const bool flushed : {false, true}) {
     for (const bool committed : {false, true}) {
       const std::string name = std::string("x") + (flushed ? "f" : "") + (committed ? "c" : "r");
@@ -144,37 +182,73 @@ TEST_F(PreparedTransactionTest, FoundByWhoOpensItNext) {
   EXPECT_TRUE(PreparedNames(db_.get()).empty());
 }
 
-TEST_F(PreparedTransactionTest, NobodySeesWhereItIsKept) {
+TEST_P(PreparedTransactionTest, NobodySeesWhereItIsKept) {
   std::unique_ptr<Transaction> one = Begin("one");
   ASSERT_TRUE(IsOk(one->Put("k", "v")));
   ASSERT_TRUE(IsOk(one->Prepare()));
   one.reset();
   std::vector<std::string> families;
-  ASSERT_TRUE(IsOk(DB::ListColumnFamilies(options_, "prepared", &families)));
+  ASSERT_TRUE(IsOk(ListFamilies(&families)));
   EXPECT_EQ(families, std::vector<std::string>{kDefaultColumnFamilyName});
   ASSERT_TRUE(IsOk(db_->Close()));
   db_.reset();
 
   std::unique_ptr<DB> plain;
-  ASSERT_TRUE(IsOk(DB::Open(options_, "prepared", &plain)));
+  ASSERT_TRUE(IsOk(OpenWithoutTransactions(&plain)));
   const std::unique_ptr<Iterator> entries = plain->NewIterator({});
   entries->SeekToFirst();
   EXPECT_FALSE(entries->Valid());
   EXPECT_TRUE(IsOk(entries->status()));
   ASSERT_TRUE(IsOk(plain->Close()));
   plain.reset();
-  ASSERT_TRUE(IsOk(DB::OpenForReadOnly(options_, "prepared", &plain)));
-  plain.reset();
+  if (!is_keyspace()) {
+    ASSERT_TRUE(IsOk(DB::OpenForReadOnly(options_, "prepared", &plain)));
+    plain.reset();
+  }
 
   ASSERT_NO_FATAL_FAILURE(Open());
   EXPECT_EQ(PreparedNames(db_.get()), std::set<std::string>{"one"});
 }
 
-TEST_F(PreparedTransactionTest, SeveralFamilies) {
+/// Would have nothing kept.
+class RemoveAll final : public CompactionFilter {
+ public:
+  const char* Name() const override { return "RemoveAll"; }
+  bool Filter(int /*level*/, const Slice& /*key*/, const Slice& /*value*/,
+              std::string* /*new_value*/, bool* /*value_changed*/) const override {
+    return true;
+  }
+};
+
+TEST_P(PreparedTransactionTest, NoCompactionFilterIsAskedAboutThem) {
+  const RemoveAll filter;
+  options_.compaction_filter = &filter;
+  options_.level0_file_num_compaction_trigger = 2;
+  ASSERT_NO_FATAL_FAILURE(Reopen());
+  std::set<std::string> prepared;
+  for (int i = 0; i < 6; ++i) {
+    const std::string number = std::to_string(i);
+    ASSERT_TRUE(IsOk(db_->Put({}, "plain" + number, "v")));
+    std::unique_ptr<Transaction> one = Begin("x" + number);
+    ASSERT_TRUE(IsOk(one->Put("k" + number, "v")));
+    ASSERT_TRUE(IsOk(one->Prepare()));
+    prepared.insert(one->GetName());
+    one.reset();
+    ASSERT_NO_FATAL_FAILURE(Reopen());  // Makes a table in each family that was written.
+    ASSERT_TRUE(IsOk(db_->WaitForCompact()));
+  }
+  EXPECT_EQ(Get("plain0"), "-");
+  EXPECT_EQ(PreparedNames(db_.get()), prepared);
+  ASSERT_TRUE(IsOk(db_->GetTransactionByName("x0")->Commit()));
+  EXPECT_EQ(Get("k0"), "v");
+  db_.reset();  // The filter must outlive it.
+}
+
+TEST_P(PreparedTransactionTest, SeveralFamilies) {
   ColumnFamilyHandle* handle = nullptr;
   ColumnFamilyHandle* dropped = nullptr;
   ColumnFamilyOptions reverse = options_;
-  reverse.comparator = ReverseBytewiseComparator();
+  if (!is_keyspace()) reverse.comparator = ReverseBytewiseComparator();
   ASSERT_TRUE(IsOk(db_->CreateColumnFamily(reverse, "reverse", &handle)));
   ASSERT_TRUE(IsOk(db_->CreateColumnFamily(options_, "dropped", &dropped)));
   std::unique_ptr<Transaction> one = Begin("one");
@@ -185,7 +259,7 @@ TEST_F(PreparedTransactionTest, SeveralFamilies) {
   const std::unique_ptr<Iterator> iterator = one->GetIterator({}, handle);
   iterator->SeekToFirst();
   ASSERT_TRUE(iterator->Valid());
-  EXPECT_EQ(iterator->key(), Slice("l"));
+  EXPECT_EQ(iterator->key(), Slice(is_keyspace() ? "k" : "l"));
   ASSERT_TRUE(IsOk(one->Prepare()));
   one.reset();
   ASSERT_TRUE(IsOk(db_->DropColumnFamily(dropped)));
@@ -195,9 +269,8 @@ TEST_F(PreparedTransactionTest, SeveralFamilies) {
   db_.reset();
 
   std::vector<ColumnFamilyHandle*> handles;
-  ASSERT_TRUE(IsOk(TransactionDB::Open(options_, Impatient(), "prepared",
-                                       {{kDefaultColumnFamilyName, options_}, {"reverse", reverse}},
-                                       &handles, &db_)));
+  ASSERT_TRUE(
+      IsOk(OpenFamilies({{kDefaultColumnFamilyName, options_}, {"reverse", reverse}}, &handles)));
   ASSERT_EQ(handles.size(), 2U);
   EXPECT_TRUE(IsFailure(db_->Put({}, handles[1], "k", "other"), Status::Code::kTimedOut));
   EXPECT_TRUE(IsOk(db_->Put({}, handles[1], "m", "other")));
@@ -212,20 +285,86 @@ TEST_F(PreparedTransactionTest, SeveralFamilies) {
   }
 }
 
+// ---- Keyspaces ----------------------------------------------------------------------------------
+
+using PreparedInKeyspaceTest = PreparedTransactionTest;
+INSTANTIATE_TEST_SUITE_P(Keyspaces, PreparedInKeyspaceTest,
+                         testing::Values(PreparedBase::kKeyspace), NameOfPreparedBase);
+
+TEST_P(PreparedInKeyspaceTest, StaysPreparedWhenItsShardsAreSplitAndMerged) {
+  for (const bool committed : {false, true}) {
+    SCOPED_TRACE(committed);
+    std::unique_ptr<Transaction> one = Begin("one");
+    for (const char* const key : {"a", "f", "k", "l", "z"}) ASSERT_TRUE(IsOk(one->Put(key, "v")));
+    ASSERT_TRUE(IsOk(one->Prepare()));
+    auto* const keyspace = static_cast<ShardedDB*>(db_->GetBaseDB());
+    ASSERT_TRUE(
+        IsOk(keyspace->SplitShard(keyspace->GetShards().front().id, committed ? "a5" : "b")));
+    const std::vector<ShardInfo> shards = keyspace->GetShards();
+    ASSERT_TRUE(IsOk(keyspace->MergeShards(shards[1].id, shards[2].id)));
+    EXPECT_TRUE(IsFailure(db_->Put({}, "f", "other"), Status::Code::kTimedOut));
+    Transaction* ends = one.get();
+    if (committed) {
+      one.reset();
+      ASSERT_NO_FATAL_FAILURE(Reopen());
+      ends = db_->GetTransactionByName("one");
+      ASSERT_NE(ends, nullptr);
+    }
+    EXPECT_EQ(Get("f"), "-");
+    ASSERT_TRUE(IsOk(committed ? ends->Commit() : ends->Rollback()));
+    for (const char* const key : {"a", "f", "k", "l", "z"}) {
+      EXPECT_EQ(Get(key), committed ? "v" : "-");
+    }
+  }
+}
+
+TEST_P(PreparedInKeyspaceTest, ItsFamilyIsNotTheApplications) {
+  const std::unique_ptr<Transaction> one = Begin("one");
+  ASSERT_TRUE(IsOk(one->Prepare()));
+  ColumnFamilyHandle* handle = nullptr;
+  EXPECT_TRUE(IsFailure(db_->CreateColumnFamily(options_, "@prepared", &handle),
+                        Status::Code::kInvalidArgument, "'@'"));
+  ASSERT_TRUE(IsOk(one->Commit()));
+  ASSERT_TRUE(IsOk(db_->Close()));
+  db_.reset();
+  std::vector<ColumnFamilyHandle*> handles;
+  EXPECT_TRUE(IsFailure(
+      OpenFamilies({{kDefaultColumnFamilyName, options_}, {"@prepared", options_}}, &handles),
+      Status::Code::kInvalidArgument, "@prepared"));
+}
+
+TEST_P(PreparedInKeyspaceTest, NotWhereNamesCannotBeKeys) {
+  const BackwardsComparator backwards;
+  options_.comparator = &backwards;
+  options_.boundaries.clear();
+  std::unique_ptr<TransactionDB> db;
+  ASSERT_TRUE(IsOk(TransactionDB::Open(options_, Impatient(), "backwards", &db)));
+  const std::unique_ptr<Transaction> one = db->BeginTransaction(WriteOptions());
+  ASSERT_TRUE(IsOk(one->SetName("one")));
+  EXPECT_TRUE(IsFailure(one->Prepare(), Status::Code::kNotSupported, "comparator"));
+  EXPECT_TRUE(IsOk(one->Commit()));
+}
+
 // ---- Owners that are killed ---------------------------------------------------------------------
 
 constexpr const char* kPoolOfOwner = "NACRE_TEST_PREPARED_POOL";
+constexpr const char* kBaseOfOwner = "NACRE_TEST_PREPARED_BASE";
 constexpr size_t kValueBytes = 2000;
 
+/// The two parts are in two shards, and the names of transactions in a third one.
 std::string KeyOf(uint64_t number, int part) {
-  return "key" + std::to_string(number) + (part == 0 ? "a" : "b");
+  return (part == 0 ? "a" : "b") + std::to_string(number);
 }
 
-Options OptionsOfOwner(const std::string& pool_uri) {
-  Options options = SmallTableOptions(nullptr);
+Status OpenOwned(PreparedBase base, const std::string& pool_uri,
+                 const TransactionDBOptions& db_options, std::unique_ptr<TransactionDB>* db) {
+  ShardedOptions options;
+  static_cast<Options&>(options) = SmallTableOptions(nullptr);
   options.pool_uri = pool_uri;
   options.redundancy = "rep(2)";
-  return options;
+  options.boundaries = {"b", "c"};
+  if (base == PreparedBase::kKeyspace) return TransactionDB::Open(options, db_options, "db", db);
+  return TransactionDB::Open(static_cast<const Options&>(options), db_options, "db", db);
 }
 
 /// One transaction after the other: a third stays prepared, a third is committed, a third rolled
@@ -260,8 +399,10 @@ void WriteWithoutEnd(TransactionDB* db) {
 TEST(PreparedOwnerChild, Run) {
   const char* const pool_uri = std::getenv(kPoolOfOwner);
   if (pool_uri == nullptr) GTEST_SKIP() << "started by others";
+  const PreparedBase base =
+      std::getenv(kBaseOfOwner) == nullptr ? PreparedBase::kDatabase : PreparedBase::kKeyspace;
   std::unique_ptr<TransactionDB> db;
-  ASSERT_TRUE(IsOk(TransactionDB::Open(OptionsOfOwner(pool_uri), {}, "db", &db)));
+  ASSERT_TRUE(IsOk(OpenOwned(base, pool_uri, {}, &db)));
   WriteWithoutEnd(db.get());
 }
 
@@ -315,13 +456,22 @@ void CheckWhatIsLeft(const Said& said, TransactionDB* db) {
   }
 }
 
-TEST(PreparedTakeoverTest, AnOwnerKilledAtAnyMoment) {
+class PreparedTakeoverTest : public testing::TestWithParam<PreparedBase> {};
+
+INSTANTIATE_TEST_SUITE_P(Bases, PreparedTakeoverTest,
+                         testing::Values(PreparedBase::kDatabase, PreparedBase::kKeyspace),
+                         NameOfPreparedBase);
+
+TEST_P(PreparedTakeoverTest, AnOwnerKilledAtAnyMoment) {
   Random random(TestSeed(808));
-  for (size_t round = 0; round < Scaled(4); ++round) {
+  for (size_t round = 0; round < Scaled(3); ++round) {
     SCOPED_TRACE("round " + std::to_string(round));
     const MemnodeProcesses nodes(3, MemnodeProcessOptions{.size = "256MiB", .slab_size = "1MiB"});
+    std::vector<std::string> environment = {std::string(kPoolOfOwner) + "=" + nodes.pool_uri()};
+    if (GetParam() == PreparedBase::kKeyspace)
+      environment.push_back(std::string(kBaseOfOwner) + "=keyspace");
     ChildProcess owner("transactions_tests", {"--gtest_filter=PreparedOwnerChild.Run"},
-                       {std::string(kPoolOfOwner) + "=" + nodes.pool_uri()});
+                       environment);
     const uint64_t until = random.Uniform(250);
     std::string output = owner.AwaitOutput("p" + std::to_string(until) + "\n", 300);
     ASSERT_NE(output.find("p" + std::to_string(until) + "\n"), std::string::npos) << output;
@@ -332,7 +482,7 @@ TEST(PreparedTakeoverTest, AnOwnerKilledAtAnyMoment) {
     std::unique_ptr<TransactionDB> db;
     Status status;
     ASSERT_TRUE(Eventually([&] {
-      status = TransactionDB::Open(OptionsOfOwner(nodes.pool_uri()), Impatient(), "db", &db);
+      status = OpenOwned(GetParam(), nodes.pool_uri(), Impatient(), &db);
       return !status.IsBusy();
     }));
     ASSERT_TRUE(IsOk(status));
@@ -350,8 +500,7 @@ TEST(PreparedTakeoverTest, AnOwnerKilledAtAnyMoment) {
     }
     ASSERT_TRUE(IsOk(db->Close()));
     db.reset();
-    ASSERT_TRUE(
-        IsOk(TransactionDB::Open(OptionsOfOwner(nodes.pool_uri()), Impatient(), "db", &db)));
+    ASSERT_TRUE(IsOk(OpenOwned(GetParam(), nodes.pool_uri(), Impatient(), &db)));
     EXPECT_TRUE(PreparedNames(db.get()).empty());
     for (const uint64_t i : said.prepared) {
       if (i % 3 != 0) continue;

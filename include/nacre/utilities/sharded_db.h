@@ -83,8 +83,8 @@ struct ShardMember {
 ///     each. Numbers of the pool and of its nodes are answered once. "nacre.shards" is how many
 ///     there are.
 ///   - `TryCatchUpWithPrimary` is `NotSupported`. Transactions are optimistic ones
-///     (`OptimisticTransactionDB`), or without a coordinator also those with locks
-///     (`TransactionDB`), which cannot be prepared.
+///     (`OptimisticTransactionDB`) or have locks (`TransactionDB`). With a coordinator they cannot
+///     be prepared.
 ///   - `NewAsyncDB` reads within the call what this process has mapped, and leaves all else to
 ///     threads: reads wait for nodes up to 16 at a time, writes go one after the other.
 ///   - `Options::db_write_buffer_size` is that of all shards together.

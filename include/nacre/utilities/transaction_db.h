@@ -110,8 +110,9 @@ class TransactionDB : public StackableDB {
                      const std::string& name, const std::vector<ColumnFamilyDescriptor>& families,
                      std::vector<ColumnFamilyHandle*>* handles, std::unique_ptr<TransactionDB>* db);
   /// The same over a keyspace: GetBaseDB is a `ShardedDB`. A key whose shard was split, merged or
-  /// moved since the snapshot of its transaction counts as written (`Busy`), and
-  /// `Transaction::Prepare` is `NotSupported`.
+  /// moved since the snapshot of its transaction counts as written (`Busy`).
+  /// `Transaction::Prepare` is `NotSupported` with a coordinator, or if the comparator is neither
+  /// BytewiseComparator nor ReverseBytewiseComparator.
   ///
   /// With a coordinator the owner of a key's shard has its lock, for the transactions of all
   /// processes that open the keyspace so. A lock is lost when its shard moves, is split or merged,
