@@ -34,6 +34,9 @@ DEFINE_uint32(keep_bases, 1, "so many bases are kept, however old they are");
 DEFINE_string(encryption_key_file, "",
               "file with keys, a line 'ID HEX' each, of which the first one encrypts all that is "
               "archived from now on; empty: it is not encrypted");
+DEFINE_string(database_key_file, "",
+              "file with the keys of databases that are encrypted (Options::encryption_key_file); "
+              "needs --encryption_key_file");
 DEFINE_string(metrics, "",
               "HOST:PORT to answer GET /metrics at, for Prometheus; empty: what NACRE_METRICS in "
               "the environment says");
@@ -134,6 +137,7 @@ Status Run(const std::vector<std::string>& databases) {
   if (databases.empty()) return Status::InvalidArgument("no database is named");
   Options options;
   options.pool_uri = FLAGS_pool;
+  options.encryption_key_file = FLAGS_database_key_file;
   options.info_log = NewStderrLogger(LogLevel::kInfo);
   ArchiveOptions archive;
   archive.interval = milliseconds(FLAGS_interval_ms);

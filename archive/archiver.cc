@@ -474,6 +474,11 @@ Status Archiver::Open(const Options& options, const std::string& database, const
   if (archive.interval.count() <= 0 || archive.log_file_bytes == 0) {
     return Status::InvalidArgument("ArchiveOptions::interval and log_file_bytes must not be 0");
   }
+  if (!options.encryption_key_file.empty() && archive.encryption_key_file.empty()) {
+    return Status::InvalidArgument("database " + database +
+                                   " is encrypted, and its archive would not be: it needs a key "
+                                   "file, too (ArchiveOptions::encryption_key_file)");
+  }
   auto opened = std::make_unique<ArchiverImpl>(options, database, archive);
   NACRE_RETURN_IF_ERROR(
       CatchAll([&] { return opened->Start(dir); }).WithContext("archive of " + database));

@@ -52,6 +52,7 @@ CheckpointOptions OptionsOf(const CheckpointRequest& request, const std::string&
 Status MakeOptions(pool::PoolClient* client, const CheckpointRequest& request, Options* options) {
   options->pool_uri = request.pool_uri;
   options->redundancy = request.redundancy;
+  options->encryption_key_file = request.database_key_file;
   options->disable_auto_compactions = true;
   options->scrub_bytes_per_second = 0;
   options->operation_timeout = client->options().operation_timeout;

@@ -15,6 +15,7 @@ namespace nacre::ctl {
 struct CheckpointRequest {
   std::string pool_uri;
   std::string database;
+  std::string database_key_file;  ///< See Options::encryption_key_file.
   std::string dir;
   /// The redundancy of new tables; for a checkpoint, "" means the database's own.
   std::string redundancy;

@@ -92,6 +92,10 @@ DEFINE_string(
     encryption_key_file, "",
     "checkpoint, checkpoints, restore, archives: file with keys, a line 'ID HEX' each: the "
     "first one encrypts, all decrypt");
+DEFINE_string(
+    database_key_file, "",
+    "checkpoint, restore, repair --from_footers: file with the keys of a database that is "
+    "encrypted (Options::encryption_key_file)");
 DEFINE_bool(accept_plain, false,
             "restore with --encryption_key_file: also what is not encrypted, from before it was");
 DEFINE_bool(wait, true,
@@ -379,7 +383,9 @@ int RunRepair(const std::string& database) {
     options.defaults.comparator = FLAGS_comparator;
     options.defaults.num_levels = FLAGS_num_levels;
     int exit_status = 0;
-    status = Repair(connection.client.get(), database, options, FLAGS_json, &exit_status);
+    status = ReadTableKeys(FLAGS_database_key_file, &options.defaults.keys);
+    if (status.ok())
+      status = Repair(connection.client.get(), database, options, FLAGS_json, &exit_status);
     if (status.ok()) return exit_status;
   }
   fmt::print(stderr, "nacre-ctl: {}\n", Explain(status));
@@ -390,6 +396,7 @@ Status RunCheckpoints(const std::vector<std::string>& words, bool* fine) {
   CheckpointRequest request;
   request.pool_uri = FLAGS_pool;
   request.redundancy = FLAGS_redundancy;
+  request.database_key_file = FLAGS_database_key_file;
   request.checkpoint = FLAGS_checkpoint;
   request.to_sequence = FLAGS_to_sequence;
   request.to_time = FLAGS_to_time;

@@ -8,6 +8,7 @@
 #include "db/compaction/compaction_runner.h"
 #include "db/context/database_context.h"
 #include "db/context/database_state.h"
+#include "db/family/family_check.h"
 #include "db/flush/flush_scheduler.h"
 #include "db/manifest/manifest_state.h"
 #include "db/open_timeline.h"
@@ -33,10 +34,9 @@ namespace nacre {
 struct DatabaseParts {
   /// Their threads begin with the redundancy keeper, which the caller makes, and with the first
   /// work that is scheduled.
-  DatabaseParts(DB* db, const Options& options, const std::string& name,
-                RedundancyPolicy redundancy, std::shared_ptr<pool::PoolImpl> pool,
-                const pool::DatabaseLease& lease, const ManifestState& recovered,
-                uint64_t first_table_id);
+  DatabaseParts(DB* db, const CheckedOptions& checked, const std::string& name,
+                std::shared_ptr<pool::PoolImpl> pool, const pool::DatabaseLease& lease,
+                const ManifestState& recovered, uint64_t first_table_id);
   DatabaseParts(const DatabaseParts&) = delete;
   DatabaseParts& operator=(const DatabaseParts&) = delete;
 

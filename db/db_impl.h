@@ -134,7 +134,7 @@ class DBImpl final : public OwnerControls {
   Clock* clock() const { return parts_.context.clock; }
 
  private:
-  DBImpl(const Options& options, const std::string& name, RedundancyPolicy redundancy,
+  DBImpl(const CheckedOptions& checked, const std::string& name,
          std::shared_ptr<pool::PoolImpl> pool, const pool::DatabaseLease& lease,
          const ManifestState& state);
 

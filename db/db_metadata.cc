@@ -100,7 +100,8 @@ int OwnerControls::NumberLevels(ColumnFamilyHandle* handle) {
 
 Status OwnerControls::GetUpdatesSince(uint64_t sequence,
                                       std::unique_ptr<TransactionLogIterator>* updates) {
-  return NewLogUpdates(parts_->context.pool, parts_->context.name, sequence, updates);
+  const DatabaseContext& context = parts_->context;
+  return NewLogUpdates(context.pool, context.keys, context.name, sequence, updates);
 }
 
 Status OwnerControls::WaitForArchive(uint64_t sequence, std::chrono::milliseconds timeout) {

@@ -143,7 +143,7 @@ Status DBImpl::OpenAs(const DBOptions& given, const std::string& name,
   std::unique_ptr<metrics::Endpoint> endpoint;
   NACRE_RETURN_IF_ERROR(OpenEndpoint(checked.options, name, &endpoint));
   if (endpoint != nullptr) CountForMetrics(name, &checked.options);
-  const auto& [options, families, redundancy] = checked;
+  const auto& [options, families, redundancy, keys] = checked;
 
   OpenTimeline timeline(Clock::System());
   std::shared_ptr<pool::PoolImpl> pool;
@@ -205,8 +205,7 @@ Status DBImpl::OpenAs(const DBOptions& given, const std::string& name,
   SetLevels(families, options, &last.state);
   timeline.EndStep("manifest");
   NACRE_POINT("open.manifest-read");
-  std::unique_ptr<DBImpl> opened(
-      new DBImpl(options, name, redundancy, std::move(pool), lease, last.state));
+  std::unique_ptr<DBImpl> opened(new DBImpl(checked, name, std::move(pool), lease, last.state));
   opened->MakeFamilies(last.state, families);
   for (const std::string& note : last.notes) {
     Log(options.info_log, LogLevel::kWarn, "{}: manifest: {}", name, note);
@@ -230,11 +229,11 @@ Status DBImpl::OpenAs(const DBOptions& given, const std::string& name,
   return StatusOfException();
 }
 
-DBImpl::DBImpl(const Options& options, const std::string& name, RedundancyPolicy redundancy,
+DBImpl::DBImpl(const CheckedOptions& checked, const std::string& name,
                std::shared_ptr<pool::PoolImpl> pool, const pool::DatabaseLease& lease,
                const ManifestState& state)
     : OwnerControls(&parts_),
-      parts_(this, options, name, std::move(redundancy), std::move(pool), lease, state,
+      parts_(this, checked, name, std::move(pool), lease, state,
              lease.existed ? state.next_table_id + kUnusedIds : state.next_table_id),
       default_handle_(parts_.state.NewHandle(parts_.state.default_family)) {}
 

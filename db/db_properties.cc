@@ -287,6 +287,19 @@ bool DBProperties::Map(std::string_view name, std::map<std::string, std::string>
     }
     return true;
   }
+  if (name == "encryption-keys") {
+    std::map<std::string, uint64_t> bytes;
+    for (const auto& version : parts_->state.Versions()) {
+      for (int level = 0; level < version->num_levels(); ++level) {
+        for (const auto& table : version->tables(level)) {
+          // No key has such an ID.
+          bytes[table->meta().sealed() ? table->meta().seal->key_id() : "(none)"] += table->size();
+        }
+      }
+    }
+    for (const auto& [key, of_key] : bytes) add(key, of_key);
+    return true;
+  }
   if (name == "log.readers") {
     for (const pool::LogReader& reader : parts_->context.log_readers.List()) {
       (*value)[fmt::format("{:016x}", reader.reader)] =

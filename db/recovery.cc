@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "db/manifest/state_record.h"
+#include "db/wal/log_encryption.h"
 #include "db/wal/log_reader.h"
 #include "db/wal/log_tail.h"
 #include "db/write/sorted_inserts.h"
@@ -203,12 +204,18 @@ Status Recovery::ReplayLog(const ManifestState& state, LogReadResult* result, bo
   for (const auto& [id, family] : families->by_id) {
     inserts.try_emplace(id, family->user_comparator(), segments.size());
   }
+  LogDecryptor decryptor(context_.keys == nullptr ? nullptr : context_.keys->ring(),
+                         context_.database_id);
   const auto replay = [&](size_t part, SequenceNumber first, uint32_t count,
-                          const Slice& updates) -> Status {
+                          const Slice& payload) -> Status {
     if ((count == 0 || first + count - 1 <= state.last_sequence) &&
         !NACRE_PLANTED_BUG("log.recycled-segment-read-as-new")) {
       return Status::OK();  // In tables.
     }
+    // In place: the memory is this opening's, and MemTables go on to use it.
+    Slice updates;
+    NACRE_RETURN_IF_ERROR(
+        decryptor.Decrypt(first, count, payload, const_cast<char*>(payload.data()), &updates));
     SequenceNumber sequence = first;
     uint32_t unknown = 0;
     NACRE_RETURN_IF_ERROR(ForEachEncodedUpdate(

@@ -7,6 +7,8 @@
 #include "pool/store/table_store.h"
 #include "table/concatenating_iterator.h"
 #include "table/iterator/merging_iterator.h"
+#include "table/seal/sealed_extent.h"
+#include "table/seal/table_keys.h"
 #include "table/table_reader.h"
 #include "util/clock.h"
 #include "util/exceptions.h"
@@ -19,9 +21,9 @@ Status OpenInputs(const CompactionJob& job, const Comparator* comparator, TableS
   for (const auto& run : job.runs) {
     auto& readers = runs->emplace_back();
     for (const auto& table : run) {
+      auto stored = store->OpenExtent(table->id, table->placement, table->size);
       NACRE_RETURN_IF_ERROR(TableReader::Open(
-          table, comparator, store->OpenExtent(table->id, table->placement, table->size),
-          &readers.emplace_back()));
+          table, comparator, PlainExtent(*table, std::move(stored)), &readers.emplace_back()));
     }
   }
   return Status::OK();
@@ -45,6 +47,17 @@ std::shared_ptr<const RangeTombstones> RangeTombstonesOf(
 }
 
 }  // namespace
+
+Status NewTable(TableStore* store, const TableKeys* table_keys, TableMeta* identity,
+                uint64_t chunk_bytes, const WriteKeys* write_keys,
+                std::unique_ptr<ExtentWriter>* writer) {
+  if (table_keys != nullptr) NACRE_RETURN_IF_ERROR(table_keys->SealNew(identity));
+  std::unique_ptr<ExtentWriter> stored;
+  NACRE_RETURN_IF_ERROR(
+      store->NewWriter(identity->id, identity->placement, chunk_bytes, &stored, write_keys));
+  *writer = PlainWriter(*identity, std::move(stored));
+  return Status::OK();
+}
 
 Status RunMerge(const CompactionJob& job, InternalIterator* input,
                 std::shared_ptr<const RangeTombstones> range_tombstones, const JobPlugins& plugins,
@@ -80,7 +93,7 @@ Status RunMerge(const CompactionJob& job, InternalIterator* input,
     identity->manifest_version = job.manifest_version;
     identity->placement = output.placement;
     identity->comparator = plugins.comparator->Name();
-    return store->NewWriter(output.id, output.placement, job.chunk_size, writer, job.write_keys);
+    return NewTable(store, job.table_keys, identity, job.chunk_size, job.write_keys, writer);
   };
   return MergeTables(input, options, new_output, &result->tables, &result->stats);
 }

@@ -16,6 +16,10 @@
 #include "table/merge/merge_kernel.h"
 #include "util/codes/reed_solomon.h"
 
+namespace nacre {
+class TableKeys;
+}
+
 namespace nacre::pool {
 
 class TableStore;
@@ -73,6 +77,8 @@ struct CompactionJob {
   std::vector<ReservedTable> outputs;  ///< Used in order; running out of them is `NoSpace`.
   /// What the outputs are written with on other nodes. Null: the keys of the database's owner.
   const WriteKeys* write_keys = nullptr;
+  /// What tables are encrypted with. Nodes have none, so such jobs stay with the owner.
+  const TableKeys* table_keys = nullptr;
 };
 
 /// The plug-ins that a job names, as the process that runs it has them.
@@ -82,6 +88,13 @@ struct JobPlugins {
   /// The filter of this job; null: nothing is filtered.
   std::shared_ptr<const CompactionFilter> compaction_filter;
 };
+
+/// A writer for the plain bytes of the table that `identity` names, which is encrypted from here on
+/// if there are `table_keys`. `chunk_bytes`: of its chunks as stored. `write_keys`: see
+/// TableStore::NewWriter.
+Status NewTable(TableStore* store, const TableKeys* table_keys, TableMeta* identity,
+                uint64_t chunk_bytes, const WriteKeys* write_keys,
+                std::unique_ptr<ExtentWriter>* writer);
 
 /// What is the same of all jobs that make tables: runs `input` through the merge kernel into the
 /// job's outputs. Its runs are not looked at. `range_tombstones`: of the input; may be null.

@@ -59,6 +59,9 @@ DEFINE_string(tls_ca_cert_file, "",
 DEFINE_int32(drain_s, 10, "after SIGTERM, how long clients have to take their answers");
 DEFINE_uint64(slab_size, 64 << 20, "bytes of a slab of the nodes");
 DEFINE_uint64(write_buffer_size, 64 << 20, "bytes of a MemTable");
+DEFINE_string(encryption_key_file, "",
+              "file with keys, a line 'ID HEX' each, by which the database is encrypted in the "
+              "pool; empty: it is not");
 DEFINE_string(metrics, "",
               "HOST:PORT to answer GET /metrics at, for Prometheus; empty: what NACRE_METRICS in "
               "the environment says");
@@ -90,6 +93,7 @@ Status MakeOptions(server::ServerOptions* options) {
   options->database.write_buffer_size = FLAGS_write_buffer_size;
   options->database.info_log = NewStderrLogger(LogLevel::kWarn);
   options->database.metrics_address = FLAGS_metrics;
+  options->database.encryption_key_file = FLAGS_encryption_key_file;
   options->database_name = FLAGS_database;
   options->announce = FLAGS_announce;
   if (FLAGS_standby && FLAGS_announce.empty() &&

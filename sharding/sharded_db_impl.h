@@ -158,7 +158,6 @@ class ShardedDBImpl final : public ShardedDB {
   /// Calls `work` with views that come later, as a shard has moved, for as long as an operation may
   /// take.
   Status WithLaterViews(const std::function<Status(const ShardedView& view)>& work);
-  Status AskLeader(const sharding::ControlRequest& request) const;
 
   // ---- sharded_reshaping.cc ----
   /// Returns when the shard that has `key` answers, which is none of `gone`.

@@ -99,17 +99,14 @@ Status ShardedDBImpl::WithLaterViews(const std::function<Status(const ShardedVie
 
 // ---- What is asked for --------------------------------------------------------------------------
 
-Status ShardedDBImpl::AskLeader(const sharding::ControlRequest& request) const {
-  return member_ == nullptr ? OnlyWithACoordinator() : member_->AskLeader(request);
-}
-
 Status ShardedDBImpl::GetMembers(std::vector<ShardMember>* members) const {
   members->clear();
   return member_ == nullptr ? OnlyWithACoordinator() : member_->GetMembers(members);
 }
 
 Status ShardedDBImpl::MoveShard(uint32_t shard, int64_t member) {
-  NACRE_RETURN_IF_ERROR(AskLeader(MoveRequest(shard, member)));
+  if (member_ == nullptr) return OnlyWithACoordinator();
+  NACRE_RETURN_IF_ERROR(member_->AskLeader(MoveRequest(shard, member)));
   // Until the next owner answers.
   return WithView([&](const ShardedView& view) -> Status {
     const size_t index = view.map.IndexOf(shard);
@@ -124,7 +121,8 @@ Status ShardedDBImpl::MoveShard(uint32_t shard, int64_t member) {
 }
 
 Status ShardedDBImpl::DrainMember(int64_t member, bool drain) {
-  return AskLeader(DrainRequest(member, drain));
+  return member_ == nullptr ? OnlyWithACoordinator()
+                            : member_->AskLeader(DrainRequest(member, drain));
 }
 
 }  // namespace nacre

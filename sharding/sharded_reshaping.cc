@@ -22,7 +22,7 @@ Status NoSuchShard(uint32_t shard) {
 Status ShardedDBImpl::SplitShard(uint32_t shard, const Slice& key) {
   const std::string at = key.ToString();
   if (member_ != nullptr) {
-    NACRE_RETURN_IF_ERROR(AskLeader(SplitRequest(shard, at)));
+    NACRE_RETURN_IF_ERROR(member_->AskLeader(SplitRequest(shard, at)));
     return AwaitReshaped({shard}, at);
   }
   return CatchAll([&]() -> Status {
@@ -48,7 +48,7 @@ Status ShardedDBImpl::MergeShards(uint32_t low, uint32_t high) {
       const size_t index = view->map.IndexOf(high);
       if (index < view->map.size()) begin = view->map.shards()[index].begin;
     }
-    NACRE_RETURN_IF_ERROR(AskLeader(MergeRequest(low, high)));
+    NACRE_RETURN_IF_ERROR(member_->AskLeader(MergeRequest(low, high)));
     return AwaitReshaped({low, high}, begin);
   }
   return CatchAll([&]() -> Status {
@@ -61,7 +61,7 @@ Status ShardedDBImpl::MergeShards(uint32_t low, uint32_t high) {
 
 Status ShardedDBImpl::SetBalance(const std::unordered_map<std::string, std::string>& changes) {
   const BalanceChanges ordered(changes.begin(), changes.end());
-  if (member_ != nullptr) return AskLeader(BalanceRequest(ordered));
+  if (member_ != nullptr) return member_->AskLeader(BalanceRequest(ordered));
   return CatchAll([&]() -> Status {
     MutexLock lock(&change_mutex_);
     ShardMap changed = views_->latest()->map;

@@ -9,6 +9,7 @@
 #include "table/format/record.h"
 #include "table/index/point_index.h"
 #include "table/index/range_index.h"
+#include "table/format/table_seal.h"
 #include "util/codes/bloom.h"
 #include "util/codes/crc32c.h"
 #include "util/hash.h"
@@ -48,7 +49,7 @@ class TableBuilder::Rep {
         point_index_(AlignmentShiftFor(capacity_)),
         range_index_(AlignmentShiftFor(capacity_)) {
     if (meta_.comparator.empty()) meta_.comparator = options_.comparator->Name();
-    meta_.chunk_size = chunk_size_;
+    meta_.chunk_size = meta_.sealed() ? StoredBytes(chunk_size_) : chunk_size_;
     meta_.alignment_shift = AlignmentShiftFor(capacity_);
     meta_.smallest_sequence = kMaxSequenceNumber;
   }
@@ -332,9 +333,13 @@ Status TableBuilder::Rep::Finish(TableMeta* meta, bool last_part) {
   }
   NACRE_RETURN_IF_ERROR(AppendSection(options_.lineage, &meta_.lineage));
 
-  meta_.size = offset() + FooterBytes(meta_);
-  if (meta_.size > capacity_) {
+  const uint64_t size = offset() + FooterBytes(meta_);
+  meta_.size = meta_.sealed() ? StoredBytes(size) : size;
+  if (size > capacity_) {
     return Status::NoSpace("table " + std::to_string(meta_.id) + " is larger than its space");
+  }
+  if (meta_.sealed()) {
+    NACRE_RETURN_IF_ERROR(meta_.seal->WithBounds(meta_.smallest, meta_.largest, &meta_.seal));
   }
   bytes.clear();
   EncodeFooter(meta_, &bytes);

@@ -12,9 +12,9 @@ TableIterator::TableIterator(const TableContext* table, RangeIndexRef range_inde
       range_index_ref_(std::move(range_index)),
       range_index_(range_index_ref_->index),
       records_bytes_(table->meta->records.length),
-      chunk_size_(table->meta->chunk_size),
+      chunk_size_(table->meta->plain_chunk_size()),
       alignment_mask_((uint64_t{1} << table->meta->alignment_shift) - 1),
-      verify_checksums_(options.verify_checksums),
+      verify_checksums_(options.verify_checksums || table->meta->sealed()),
       windows_(table, &range_index_, options) {}
 
 /// Begins a run of what lies at `offset` and behind it.

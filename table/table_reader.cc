@@ -152,9 +152,9 @@ Status TableReader::OpenUnread(std::shared_ptr<const TableMeta> meta, const Comp
     return Status::InvalidArgument(name + " was written with comparator " + meta->comparator +
                                    ", not " + comparator->Name());
   }
-  if (extent->size() != meta->size) {
+  if (extent->size() != meta->plain_size()) {
     return Status::Corruption(name + ": has " + std::to_string(extent->size()) +
-                              " bytes instead of " + std::to_string(meta->size));
+                              " bytes instead of " + std::to_string(meta->plain_size()));
   }
   NACRE_RETURN_IF_ERROR(CheckTableMeta(*meta).WithContext(name));
   std::unique_ptr<TableReader> opened(new TableReader);
@@ -244,7 +244,7 @@ std::optional<RecordInterval> TableReader::IntervalOf(const Slice& user_key,
 TableReader::Match TableReader::SearchInterval(const RecordInterval& interval, const Slice& bytes,
                                                const Slice& user_key, SequenceNumber snapshot,
                                                Record* record) const {
-  const uint64_t chunk_size = meta_->chunk_size;
+  const uint64_t chunk_size = meta_->plain_chunk_size();
   const uint64_t mask = (uint64_t{1} << meta_->alignment_shift) - 1;
   for (uint64_t offset = interval.begin; offset < interval.end;) {
     const uint64_t chunk_end = (offset / chunk_size + 1) * chunk_size;
@@ -273,7 +273,7 @@ Status TableReader::ApproximateOffset(const Slice& internal_key, uint64_t* offse
     return Status::OK();
   }
   if (table.comparator.CompareUserKeys(user_key, meta_->largest_user_key()) > 0) {
-    *offset = meta_->size;
+    *offset = meta_->plain_size();
     return Status::OK();
   }
   RangeIndexRef range;

@@ -11,6 +11,8 @@ namespace nacre {
 TableStreamCheck::TableStreamCheck(const TableMeta* meta)
     : meta_(meta),
       seed_(meta->id),
+      chunk_bytes_(meta->plain_chunk_size()),
+      table_bytes_(meta->plain_size()),
       alignment_(uint64_t{1} << meta->alignment_shift),
       sections_{{&meta->point_index, "the point index does not match its checksum"},
                 {&meta->range_index, "the range index does not match its checksum"},
@@ -19,7 +21,7 @@ TableStreamCheck::TableStreamCheck(const TableMeta* meta)
                 {&meta->lineage, "the lineage does not match its checksum"}} {}
 
 Status TableStreamCheck::Fail(uint64_t offset, uint64_t length, const char* what) {
-  suspect_ = {.offset = offset, .length = std::min(length, meta_->size - offset)};
+  suspect_ = {.offset = offset, .length = std::min(length, table_bytes_ - offset)};
   return Status::Corruption("table " + std::to_string(meta_->id) + " at offset " +
                             std::to_string(offset) + ": " + what);
 }
@@ -27,13 +29,13 @@ Status TableStreamCheck::Fail(uint64_t offset, uint64_t length, const char* what
 Status TableStreamCheck::Add(const Slice& bytes) {
   const uint64_t begin = position_;
   const uint64_t end = begin + bytes.size();
-  assert(begin % meta_->chunk_size == 0 && end <= meta_->size);
+  assert(begin % chunk_bytes_ == 0 && end <= table_bytes_);
   const auto part = [&](uint64_t from, uint64_t to) {
     return Slice(bytes.data() + (from - begin), to - from);
   };
   const uint64_t records_end = std::min(end, meta_->records.length);
   for (uint64_t at = begin; at < records_end;) {
-    const uint64_t to = std::min(at + meta_->chunk_size, records_end);
+    const uint64_t to = std::min(at + chunk_bytes_, records_end);
     NACRE_RETURN_IF_ERROR(AddRecords(at, part(at, to)));
     at = to;
   }
@@ -62,7 +64,7 @@ Status TableStreamCheck::AddToLarge(uint64_t at, const Slice& bytes, uint64_t* t
 
 Status TableStreamCheck::AddRecords(uint64_t begin, const Slice& bytes) {
   const uint64_t end = begin + bytes.size();
-  const uint64_t chunk_end = begin + meta_->chunk_size;
+  const uint64_t chunk_end = begin + chunk_bytes_;
   uint64_t at = begin;
   if (large_left_ > 0) {
     uint64_t taken = 0;
@@ -87,7 +89,7 @@ Status TableStreamCheck::AddRecords(uint64_t begin, const Slice& bytes) {
         break;
     }
     const uint64_t length = RecordBytesFromHeader(rest);
-    if (at != begin || length <= meta_->chunk_size || length > meta_->records.length - at) {
+    if (at != begin || length <= chunk_bytes_ || length > meta_->records.length - at) {
       return Fail(at, end - at, "a record is longer than its place");
     }
     ++entries_;
@@ -102,7 +104,7 @@ Status TableStreamCheck::AddRecords(uint64_t begin, const Slice& bytes) {
 }
 
 Status TableStreamCheck::CheckFooter() {
-  const uint64_t at = meta_->size - footer_.size();
+  const uint64_t at = table_bytes_ - footer_.size();
   Slice input = footer_;
   TableMeta footer;
   if (Status status = DecodeTableMeta(&input, &footer); !status.ok()) {
@@ -118,7 +120,7 @@ Status TableStreamCheck::CheckFooter() {
 }
 
 Status TableStreamCheck::Finish() {
-  assert(position_ == meta_->size);
+  assert(position_ == table_bytes_);
   if (large_left_ > 0 || entries_ != meta_->entries) {
     return Fail(0, meta_->records.length, "there are not as many records as there should be");
   }

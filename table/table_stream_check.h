@@ -10,8 +10,9 @@
 
 namespace nacre {
 
-/// Compares all bytes of a table, which pass from the first to the last, with the checksums that
-/// are in them and in the table's meta: records, sections, footer. Only padding is covered by none.
+/// Compares all plain bytes of a table, which pass from the first to the last, with the checksums
+/// that are in them and in the table's meta: records, sections, footer. Only padding is covered by
+/// none.
 ///
 /// Thread safety: none.
 class TableStreamCheck {
@@ -45,6 +46,8 @@ class TableStreamCheck {
 
   const TableMeta* const meta_;
   const RecordSeed seed_;
+  const uint64_t chunk_bytes_;
+  const uint64_t table_bytes_;
   const uint64_t alignment_;
   uint64_t position_ = 0;
   uint64_t entries_ = 0;

@@ -75,6 +75,10 @@ void nacre_options_set_db_log_dir(nacre_options_t* options, const char* dir) {
   options->rep.db_log_dir = dir;
 }
 
+void nacre_options_set_encryption_key_file(nacre_options_t* options, const char* path) {
+  options->rep.encryption_key_file = path;
+}
+
 void nacre_options_set_metrics_address(nacre_options_t* options, const char* address) {
   options->rep.metrics_address = address;
 }

@@ -160,6 +160,7 @@ const Setters& DatabaseSetters() {
       {"create_missing_column_families", Plain(&Options::create_missing_column_families)},
       {"db_log_dir", Text(&Options::db_log_dir)},
       {"metrics_address", Text(&Options::metrics_address)},
+      {"encryption_key_file", Text(&Options::encryption_key_file)},
       {"slow_operation_threshold", Seconds(&Options::slow_operation_threshold)},
       {"statistics", Counters()},
   };

@@ -84,12 +84,14 @@ class TableFileCopy {
     NACRE_RETURN_IF_ERROR(TableFileWriter::Create(path_ + ".tmp", meta_, sealing_,
                                                   path_.substr(path_.rfind('/') + 1), &file));
     std::optional<TableStreamCheck> check(&meta);
-    const uint64_t piece = std::max<uint64_t>(1, kPieceBytes / meta.chunk_size) * meta.chunk_size;
+    const uint64_t chunk = meta.plain_chunk_size();
+    const uint64_t piece = std::max<uint64_t>(1, kPieceBytes / chunk) * chunk;
+    const uint64_t size = meta.plain_size();
     std::deque<std::unique_ptr<PendingRead>> reads;
     uint64_t started = 0;
-    for (uint64_t done = 0; done < meta.size;) {
-      while (started < meta.size && reads.size() <= kReadsAhead) {
-        const uint64_t n = std::min(piece, meta.size - started);
+    for (uint64_t done = 0; done < size;) {
+      while (started < size && reads.size() <= kReadsAhead) {
+        const uint64_t n = std::min(piece, size - started);
         NACRE_RETURN_IF_ERROR(Pay(n));
         reads.push_back(extent->StartRead(started, n));
         started += n;
@@ -157,6 +159,11 @@ class CheckpointImpl final : public Checkpoint {
     std::unique_ptr<CheckpointFolder> folder;
     NACRE_RETURN_IF_ERROR(
         CheckpointFolder::Open(dir, FileLock::Kind::kExclusive, options.encryption, &folder));
+    if (!source_->options().encryption_key_file.empty() && folder->sealing().keys == nullptr) {
+      return Status::InvalidArgument("database " + database_ +
+                                     " is encrypted, and the checkpoint would not be: it needs a "
+                                     "key file, too (CheckpointOptions::encryption)");
+    }
     const uint64_t start = source_->clock()->NowNanos();
     CheckpointDescription description;
     CheckpointProgress copied;

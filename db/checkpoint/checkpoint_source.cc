@@ -5,6 +5,7 @@
 #include "db/db_impl.h"
 #include "db/follower/follower_db.h"
 #include "db/version/pinned_tables.h"
+#include "table/seal/table_keys.h"
 
 namespace nacre {
 namespace {
@@ -31,7 +32,7 @@ class SourceOf : public CheckpointSource {
     tables->clear();
     for (VersionEdit::Added& added : pinned.tables) {
       const auto level = static_cast<uint32_t>(added.level);
-      TableMeta meta = added.table->meta();
+      TableMeta meta = PlainMeta(added.table->meta());
       meta.database_id = description->database_id;
       meta.level = level;
       meta.placement = Placement();

@@ -2,6 +2,8 @@
 
 #include <utility>
 
+#include "table/seal/sealed_extent.h"
+#include "table/seal/table_keys.h"
 #include "util/codes/crc32c.h"
 #include "util/log.h"
 #include "util/named_point.h"
@@ -46,7 +48,15 @@ Status TableRestorer::TryRestore(uint32_t level, const TableMeta& original, cons
   std::string ending = NewLineage();
   meta.lineage.length = ending.size();
   meta.lineage.crc = Crc32c(ending.data(), ending.size());
-  const auto size_now = [&] { return meta.lineage.offset + ending.size() + FooterBytes(meta); };
+  if (context_.keys != nullptr) {
+    NACRE_RETURN_IF_ERROR(context_.keys->SealNew(&meta));
+    NACRE_RETURN_IF_ERROR(meta.seal->WithBounds(meta.smallest, meta.largest, &meta.seal));
+    meta.chunk_size = StoredBytes(original.chunk_size);
+  }
+  const auto size_now = [&] {
+    const uint64_t plain = meta.lineage.offset + ending.size() + FooterBytes(meta);
+    return meta.sealed() ? StoredBytes(plain) : plain;
+  };
   // What the footer takes depends on the placement.
   meta.placement.fragments.resize(kMaxFragments);
   Placement placement;
@@ -61,7 +71,9 @@ Status TableRestorer::TryRestore(uint32_t level, const TableMeta& original, cons
   std::shared_ptr<TableHandle> handle;
   Status status = EncodeFragmentHead(meta, &head);
   if (status.ok()) {
-    status = context_.store.NewWriter(meta.id, meta.placement, meta.chunk_size, &writer);
+    std::unique_ptr<ExtentWriter> stored;
+    status = context_.store.NewWriter(meta.id, meta.placement, meta.chunk_size, &stored);
+    if (status.ok()) writer = PlainWriter(meta, std::move(stored));
   }
   if (status.ok()) status = fill(writer.get(), ending);
   if (status.ok()) status = writer->Finish(head);

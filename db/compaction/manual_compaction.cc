@@ -317,10 +317,12 @@ Status ManualCompaction::Split(int level, const TableHandle& table, const TableL
 Status ManualCompaction::RewriteGarbage(int level) {
   // A filter is asked for what came here by moves, too.
   const bool all = !CompactionFilterName(family_->options()).empty();
-  const auto has_garbage = [all](const std::shared_ptr<TableHandle>& table) {
+  const TableKeys* const keys = context_.keys.get();
+  const auto has_garbage = [&](const std::shared_ptr<TableHandle>& table) {
     const TableMeta& meta = table->meta();
-    return all || meta.tombstones > 0 || meta.entries != meta.user_keys || meta.has_operands ||
-           meta.has_range_deletions();
+    const bool of_another_key = keys != nullptr && !keys->IsFirst(meta);
+    return all || of_another_key || meta.tombstones > 0 || meta.entries != meta.user_keys ||
+           meta.has_operands || meta.has_range_deletions();
   };
   std::optional<std::string> after;
   for (;;) {

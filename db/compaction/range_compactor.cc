@@ -173,7 +173,8 @@ Status RangeCompactor::Run(const Compaction& compaction, const TableLineage& lin
       compaction.inputs.size() + compaction.overlap.size() == compaction.version->CountTables();
   job.begin = begin;
   job.end = end;
-  job.chunk_size = context_.options.chunk_size;
+  job.chunk_size = context_.chunk_bytes;
+  job.table_keys = context_.keys.get();
   job.bloom_bits_per_key = context_.BloomBitsPerKey();
   job.output_level = static_cast<uint32_t>(compaction.output_level);
   {
@@ -230,7 +231,8 @@ Status RangeCompactor::Copy(const TableCopy& copy, TableList* outputs) {
   job.window = copy.window;
   job.begin = copy.begin;
   job.end = copy.end;
-  job.chunk_size = context_.options.chunk_size;
+  job.chunk_size = context_.chunk_bytes;
+  job.table_keys = context_.keys.get();
   job.bloom_bits_per_key = context_.BloomBitsPerKey();
   job.output_level = static_cast<uint32_t>(copy.level);
   TableList all;
@@ -331,7 +333,7 @@ Status RangeCompactor::ReserveOutputs(uint64_t output_bytes, int doublings, uint
     pool::ReservedTable table;
     table.id = context_.tables_begun.NewId();
     const Status status =
-        context_.Reserve(wanted_redundancy, capacity, preferred, &table.placement);
+        context_.ReserveTable(wanted_redundancy, capacity, preferred, &table.placement);
     if (status.ok()) {
       job->outputs.push_back(std::move(table));
       wanted -= std::min(wanted, capacity);
@@ -356,8 +358,9 @@ Status RangeCompactor::Execute(const ColumnFamily& family, pool::CompactionJob* 
   const JobNeeds needs(*job);
   const bool is_piece = job->begin.has_value() || job->end.has_value();
   std::vector<NodeId> tried = context_.refusals.NodesWithout(*context_.client, needs);
-  const bool here =
-      context_.live.compaction == CompactionSite::kCompute || !job->window.everything();
+  // Nodes have no keys.
+  const bool here = context_.live.compaction == CompactionSite::kCompute ||
+                    !job->window.everything() || context_.keys != nullptr;
   const int most_doublings = MakesValues(*job) ? kDoublingsMaxOfNewValues : kDoublingsMax;
   int doublings = 0;
   Status status;

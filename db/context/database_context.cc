@@ -12,7 +12,9 @@ DatabaseContext::DatabaseContext(DB* db, const Options& given_options,
                                  const std::string& given_name, RedundancyPolicy given_redundancy,
                                  std::shared_ptr<pool::PoolImpl> given_pool,
                                  const pool::DatabaseLease& claim, uint64_t given_slab_bytes,
-                                 uint64_t first_table_id, std::function<VersionList()> tables)
+                                 uint64_t first_table_id,
+                                 std::shared_ptr<const TableKeys> given_keys,
+                                 std::function<VersionList()> tables)
     : options(given_options),
       live(options),
       name(given_name),
@@ -23,7 +25,9 @@ DatabaseContext::DatabaseContext(DB* db, const Options& given_options,
       database_id(claim.database_id),
       epoch(claim.epoch),
       slab_bytes(given_slab_bytes),
-      space(client, database_id, slab_bytes, options.chunk_size),
+      keys(std::move(given_keys)),
+      chunk_bytes(keys == nullptr ? options.chunk_size : StoredBytes(options.chunk_size)),
+      space(client, database_id, slab_bytes, chunk_bytes),
       store(client, pool::LocalMemory()),
       record_cache(RecordCache::Make(options.record_cache_size, options.statistics.get())),
       point_tiers({.name = name,
@@ -35,6 +39,15 @@ DatabaseContext::DatabaseContext(DB* db, const Options& given_options,
       slow_operations(name, clock, options.info_log.get(), &live.slow_operation_threshold,
                       [this](NodeId node) { return client->node_address(node); }),
       events(client->threads(), db, name, options.listeners) {}
+
+Status DatabaseContext::ReserveTable(const Redundancy& wanted, uint64_t bytes, NodeId preferred,
+                                     Placement* placement) {
+  return Reserve(wanted, keys == nullptr ? bytes : StoredBytes(bytes), preferred, placement);
+}
+
+Status DatabaseContext::NewTable(TableMeta* identity, std::unique_ptr<ExtentWriter>* writer) {
+  return pool::NewTable(&store, keys.get(), identity, chunk_bytes, /*write_keys=*/nullptr, writer);
+}
 
 Status DatabaseContext::ExplainFailure(Status failure) {
   if (failure.IsFenced()) events.Fenced(failure);

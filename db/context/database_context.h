@@ -25,7 +25,10 @@
 #include "pool/pool_impl.h"
 #include "pool/space/space_allocator.h"
 #include "pool/store/table_store.h"
+#include "table/format/extent.h"
 #include "table/format/placement.h"
+#include "table/format/table_meta.h"
+#include "table/seal/table_keys.h"
 #include "util/clock.h"
 #include "util/codes/bloom.h"
 #include "util/threads/epoch.h"
@@ -42,7 +45,8 @@ struct DatabaseContext {
   DatabaseContext(DB* db, const Options& given_options, const std::string& given_name,
                   RedundancyPolicy given_redundancy, std::shared_ptr<pool::PoolImpl> given_pool,
                   const pool::DatabaseLease& claim, uint64_t given_slab_bytes,
-                  uint64_t first_table_id, std::function<VersionList()> tables);
+                  uint64_t first_table_id, std::shared_ptr<const TableKeys> given_keys,
+                  std::function<VersionList()> tables);
 
   /// `wanted`; or with `allow_narrow_writes` a code with less data and as much parity, where nodes
   /// that are slow or not alive can be left out by that; or with `allow_degraded_writes` as much of
@@ -54,13 +58,18 @@ struct DatabaseContext {
                  uint64_t chunk_size = 0);
 
   TableSurroundings Surroundings() {
-    return {&store, &space, &epochs, point_tiers.memory(), point_tiers.uses()};
+    return {&store, &space, &epochs, point_tiers.memory(), point_tiers.uses(), keys.get()};
   }
   /// Opens a new table, whose keys `comparator` orders, and reads its indexes.
   Status OpenTable(const Comparator* comparator, const TableMeta& meta,
                    std::shared_ptr<TableHandle>* handle) {
     return TableHandle::Open(meta, comparator, Surroundings(), point_tiers.first(), handle);
   }
+  /// For tables that are to be written now: reserves space for `bytes` before they are encrypted,
+  /// and opens a writer for them, `identity` being what they are.
+  Status ReserveTable(const Redundancy& wanted, uint64_t bytes, NodeId preferred,
+                      Placement* placement);
+  Status NewTable(TableMeta* identity, std::unique_ptr<ExtentWriter>* writer);
   /// What the filters of new tables take. They stand in for point indexes that have no room here:
   /// while there is room for all, none is written.
   int BloomBitsPerKey() const { return point_tiers.memory() == nullptr ? 0 : kBloomBitsPerKey; }
@@ -91,6 +100,8 @@ struct DatabaseContext {
   const uint64_t database_id;
   const uint64_t epoch;  ///< This owner's; no earlier one had it.
   const uint64_t slab_bytes;
+  const std::shared_ptr<const TableKeys> keys;  ///< Null: new tables are not encrypted.
+  const uint64_t chunk_bytes;                   ///< What a chunk of a new table takes.
 
   pool::SpaceAllocator space;
   pool::TableStore store;

@@ -55,6 +55,7 @@ Status CheckOpening(const DBOptions& given, const std::string& name,
   NACRE_RETURN_IF_ERROR(CheckFamilies(checked->families, &default_options));
   NACRE_RETURN_IF_ERROR(
       CheckOptions(Options(options, *default_options), name, &checked->redundancy));
+  NACRE_RETURN_IF_ERROR(ReadTableKeys(options.encryption_key_file, &checked->keys));
   NACRE_RETURN_IF_ERROR(OpenLogOf(name, &options));
   LogNotes(options.info_log.get(), name, notes);
   checked->options = Options(options, *default_options);

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -8,6 +9,7 @@
 #include "nacre/options.h"
 #include "nacre/status.h"
 #include "table/format/redundancy.h"
+#include "table/seal/table_keys.h"
 
 namespace nacre {
 
@@ -18,10 +20,12 @@ struct CheckedOptions {
   Options options;  ///< Those of the database and of its default family; with a LOG.
   std::vector<ColumnFamilyDescriptor> families;
   RedundancyPolicy redundancy;
+  std::shared_ptr<const TableKeys> keys{};  ///< Null: it is not encrypted.
 };
 
 /// Sanitizes the options of database `name` and of the families, and opens its LOG, which is told
-/// what was changed. Fails as CheckOptions, CheckFamilies and the opening of a file do.
+/// what was changed. Reads the keys. Fails as CheckOptions, CheckFamilies, KeyRing::Read and the
+/// opening of a file do.
 Status CheckOpening(const DBOptions& options, const std::string& name,
                     const std::vector<ColumnFamilyDescriptor>& families, CheckedOptions* checked);
 

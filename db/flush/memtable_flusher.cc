@@ -257,26 +257,23 @@ Status MemTableFlusher::NewFlushOutput(const PartFlush& flush, TableMeta* identi
                                        std::unique_ptr<ExtentWriter>* writer) {
   const ColumnFamily& family = *flush.part->family;
   Placement placement;
-  Status reserved = context_.Reserve(context_.redundancy.For(0), flush.bound, kNoNode, &placement);
+  const Redundancy& redundancy = context_.redundancy.For(0);
+  Status reserved = context_.ReserveTable(redundancy, flush.bound, kNoNode, &placement);
   // Where no free range is as long there may be shorter ones, for smaller tables.
   for (uint64_t bytes = flush.bound / 2; reserved.IsNoSpace() && bytes >= flush.least; bytes /= 2) {
-    reserved = context_.Reserve(context_.redundancy.For(0), bytes, kNoNode, &placement);
+    reserved = context_.ReserveTable(redundancy, bytes, kNoNode, &placement);
   }
   NACRE_RETURN_IF_ERROR(std::move(reserved));
   identity->id = context_.tables_begun.NewId();
-  if (Status status =
-          context_.store.NewWriter(identity->id, placement, context_.options.chunk_size, writer);
-      !status.ok()) {
-    context_.space.Free(placement);
-    return status;
-  }
   identity->database_id = context_.database_id;
   identity->family = family.id();
   identity->level = 0;
   identity->comparator = family.user_comparator()->Name();
   identity->placement = std::move(placement);
   identity->manifest_version = flush.manifest_version;
-  return Status::OK();
+  const Status status = context_.NewTable(identity, writer);
+  if (!status.ok()) context_.space.Free(identity->placement);
+  return status;
 }
 
 }  // namespace nacre

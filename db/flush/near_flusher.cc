@@ -46,6 +46,7 @@ bool NearFlusher::Plan(const MemTable& memtable, SequenceNumber boundary, NearFl
   if (context_.live.near_data_flush == NearDataFlush::kOff || writes_->log() == nullptr)
     return false;
   if (memtable.entries() == 0) return false;
+  if (context_.keys != nullptr) return false;  // Nodes have no keys.
   const auto fall_back = [this](FlushFallback why, const std::string& detail) {
     FallBack(why, detail);
     return false;

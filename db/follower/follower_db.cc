@@ -51,14 +51,15 @@ Status DB::OpenAsSecondary(const DBOptions& options, const std::string& name,
                           /*error_if_wal_file_exists=*/false, handles, db);
 }
 
-FollowerDB::Memory::Memory(const DBOptions& options)
+FollowerDB::Reading::Reading(const DBOptions& options, std::shared_ptr<const TableKeys> given_keys)
     : indexes(options.index_memory_budget == SIZE_MAX
                   ? nullptr
                   : std::make_unique<IndexMemory>(options.index_memory_budget)),
-      records(RecordCache::Make(options.record_cache_size, options.statistics.get())) {}
+      records(RecordCache::Make(options.record_cache_size, options.statistics.get())),
+      keys(std::move(given_keys)) {}
 
 FollowerDB::FollowerDB(const DBOptions& options, const std::string& name, Mode mode,
-                       std::shared_ptr<pool::PoolImpl> pool)
+                       std::shared_ptr<const TableKeys> keys, std::shared_ptr<pool::PoolImpl> pool)
     : options_(options),
       name_(name),
       mode_(mode),
@@ -67,9 +68,12 @@ FollowerDB::FollowerDB(const DBOptions& options, const std::string& name, Mode m
       store_(std::make_unique<pool::TableStore>(client_, pool::LocalMemory(),
                                                 /*buffers_in_flight=*/4,
                                                 pool::TableStore::Memory::kUnheld)),
-      memory_(options),
+      reading_(options, std::move(keys)),
       state_(name, client_,
-             {.store = store_.get(), .epochs = &epochs_, .memory = memory_.indexes.get()}) {}
+             {.store = store_.get(),
+              .epochs = &epochs_,
+              .memory = reading_.indexes.get(),
+              .keys = reading_.keys.get()}) {}
 
 Status FollowerDB::Open(const DBOptions& given, const std::string& name,
                         const std::vector<ColumnFamilyDescriptor>& given_families, Mode mode,
@@ -85,7 +89,8 @@ Status FollowerDB::Open(const DBOptions& given, const std::string& name,
   if (mode == Mode::kFollowing) NACRE_RETURN_IF_ERROR(OpenEndpoint(options, name, &endpoint));
   std::shared_ptr<pool::PoolImpl> pool;
   NACRE_RETURN_IF_ERROR(OpenPoolToRead(options, &pool));
-  std::unique_ptr<FollowerDB> opened(new FollowerDB(options, name, mode, std::move(pool)));
+  std::unique_ptr<FollowerDB> opened(
+      new FollowerDB(options, name, mode, checked.keys, std::move(pool)));
   opened->counters_.current_nanos = opened->clock()->NowNanos();
   opened->client_->WatchMaintenance();
   NACRE_RETURN_IF_ERROR(
@@ -221,7 +226,7 @@ Status FollowerDB::TryCatchUpWithPrimary() {
 
 Status FollowerDB::GetUpdatesSince(uint64_t sequence,
                                    std::unique_ptr<TransactionLogIterator>* updates) {
-  return NewLogUpdates(pool_, name_, sequence, updates);
+  return NewLogUpdates(pool_, reading_.keys, name_, sequence, updates);
 }
 
 void FollowerDB::FollowLoop() {
@@ -285,7 +290,7 @@ bool FollowerDB::GetIntProperty(ColumnFamilyHandle* family, const Slice& propert
   if (!FindFamily(family, &id).ok()) return false;
   const std::shared_ptr<const FollowerView> view = CurrentView();
   const RecordCache::Counts cached =
-      memory_.records == nullptr ? RecordCache::Counts() : memory_.records->counts();
+      reading_.records == nullptr ? RecordCache::Counts() : reading_.records->counts();
   MutexLock lock(&mutex_);
   const std::pair<std::string_view, uint64_t> all[] = {
       {"database-id", database_id()},
@@ -295,8 +300,8 @@ bool FollowerDB::GetIntProperty(ColumnFamilyHandle* family, const Slice& propert
       {"follower.log-bytes-read", looks_.log_bytes},
       {"follower.manifest-bytes-read", looks_.manifest_bytes},
       {"follower.manifest-reloads", looks_.manifest_reloads},
-      {"record-cache.capacity", memory_.records == nullptr ? 0 : memory_.records->capacity()},
-      {"record-cache.bytes", memory_.records == nullptr ? 0 : memory_.records->used()},
+      {"record-cache.capacity", reading_.records == nullptr ? 0 : reading_.records->capacity()},
+      {"record-cache.bytes", reading_.records == nullptr ? 0 : reading_.records->used()},
       {"record-cache.hits", cached.hits},
       {"record-cache.misses", cached.misses},
   };

@@ -154,12 +154,14 @@ class FollowerDB final : public DB {
     uint64_t manifest_bytes = 0;
     uint64_t manifest_reloads = 0;
   };
-  /// What is kept here of tables, within the budgets that the options give.
-  struct Memory {
-    explicit Memory(const DBOptions& options);
+  /// What tables are read with: what is kept here of them, within the budgets that the options
+  /// give.
+  struct Reading {
+    Reading(const DBOptions& options, std::shared_ptr<const TableKeys> given_keys);
 
-    const std::unique_ptr<IndexMemory> indexes;  ///< Null: there is no budget.
-    const std::unique_ptr<RecordCache> records;  ///< Null: there is no such cache.
+    const std::unique_ptr<IndexMemory> indexes;   ///< Null: there is no budget.
+    const std::unique_ptr<RecordCache> records;   ///< Null: there is no such cache.
+    const std::shared_ptr<const TableKeys> keys;  ///< Null: there are none.
   };
   struct Counters {
     std::atomic<uint64_t> catch_ups{0};
@@ -169,7 +171,7 @@ class FollowerDB final : public DB {
   };
 
   FollowerDB(const DBOptions& options, const std::string& name, Mode mode,
-             std::shared_ptr<pool::PoolImpl> pool);
+             std::shared_ptr<const TableKeys> keys, std::shared_ptr<pool::PoolImpl> pool);
 
   /// Returns once a run for `goal` that began after this call has ended; how that went.
   Status CatchUp(Goal goal) EXCLUDES(mutex_);
@@ -208,13 +210,13 @@ class FollowerDB final : public DB {
   const std::shared_ptr<pool::PoolImpl> pool_;
   pool::PoolClient* const client_;
   const std::unique_ptr<pool::TableStore> store_;
-  const Memory memory_;
+  const Reading reading_;
   const LookupSource lookup_source_{
       .client = client_,
       .store = store_.get(),
       .prepare = [this](const TableHandle& table) { return table.Load(TierFor(table)); },
       .finds_damage = false,
-      .record_cache = memory_.records.get()};
+      .record_cache = reading_.records.get()};
   mutable EpochDomain epochs_;
   /// The current view, which current_view_ owns. Release by InstallView: pairs with Begin.
   std::atomic<const FollowerView*> view_{nullptr};

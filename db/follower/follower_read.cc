@@ -160,8 +160,8 @@ bool FollowerDB::LookUp(const FollowerView& whole, uint32_t family, SequenceNumb
 }
 
 PointTier::Kind FollowerDB::TierFor(const TableHandle& table) const {
-  const bool has_room = memory_.indexes == nullptr ||
-                        memory_.indexes->HasRoomForPointIndex(table.meta().point_index.length);
+  const bool has_room = reading_.indexes == nullptr ||
+                        reading_.indexes->HasRoomForPointIndex(table.meta().point_index.length);
   return has_room ? PointTier::Kind::kIndex : PointTier::Kind::kBloom;
 }
 

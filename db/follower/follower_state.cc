@@ -54,16 +54,24 @@ Status FollowerState::Open(const std::vector<ColumnFamilyDescriptor>& descriptor
   for (const auto& [id, record] : state.families) open(id, record.name, record.num_levels);
   blocks_ =
       std::make_shared<ArenaBlockPool>(families_.at(kDefaultFamily)->options().write_buffer_size);
-  log_ = std::make_unique<LogFollower>(client_, manifest_.database_id());
+  NewLog();
   LookForNodes();
   NACRE_RETURN_IF_ERROR(TakeManifest(/*replaced=*/true));
   return CatchUp(Goal::kAcknowledged);
 }
 
+void FollowerState::NewLog() {
+  const uint64_t database_id = manifest_.database_id();
+  log_.follower = std::make_unique<LogFollower>(client_, database_id);
+  const TableKeys* const keys = surroundings_.keys;
+  log_.decryptor =
+      std::make_unique<LogDecryptor>(keys == nullptr ? nullptr : keys->ring(), database_id);
+}
+
 Status FollowerState::OpenLog(LogObserver* observer) {
   observer_ = observer;
   NACRE_RETURN_IF_ERROR(manifest_.Open());
-  log_ = std::make_unique<LogFollower>(client_, manifest_.database_id());
+  NewLog();
   LookForNodes();
   NACRE_RETURN_IF_ERROR(TakeManifest(/*replaced=*/true));
   return CatchUp(Goal::kAcknowledged);
@@ -117,7 +125,7 @@ Status FollowerState::CatchUpTo(Goal goal) {
     if (!changed) {
       if (log.ok() && look == LogFollower::Look::kHeads) {
         incomplete_ = false;
-        whole_look_nanos_ = log_->next_is_announced() ? 0 : begun;
+        whole_look_nanos_ = log_.follower->next_is_announced() ? 0 : begun;
       }
       return log;
     }
@@ -155,10 +163,14 @@ Status FollowerState::ReadManifest(ManifestFollower::Look look, bool* changed) {
 }
 
 Status FollowerState::ReadLog(LogFollower::Look look, LogFollower::End* end) {
-  return log_
+  return log_.follower
       ->Advance(
           look,
-          [this](SequenceNumber first, uint32_t count, const Slice& updates) {
+          [this](SequenceNumber first, uint32_t count, const Slice& payload) -> Status {
+            if (LogDecryptor::IsEncrypted(payload)) log_.decrypted.resize(payload.size());
+            Slice updates;
+            NACRE_RETURN_IF_ERROR(
+                log_.decryptor->Decrypt(first, count, payload, log_.decrypted.data(), &updates));
             return TakeRecord(first, count, updates);
           },
           [this](SequenceNumber last) { return CompleteThrough(last); }, end)
@@ -197,7 +209,7 @@ void FollowerState::ForgetLog() {
   memtables_.clear();
   waiting_.clear();
   applied_ = covered_ = 0;
-  log_->Reset();
+  log_.follower->Reset();
 }
 
 Status FollowerState::TakeManifest(bool replaced) {
@@ -218,9 +230,9 @@ Status FollowerState::TakeManifest(bool replaced) {
     here.number = number;
     for (const ExtentAddr& copy : segment.copies) here.copies.push_back(Here(copy));
   }
-  if (another) log_->OwnerLeaves();
-  log_->SetSegments(std::move(segments));
-  if (another) log_->OwnerChanged();
+  if (another) log_.follower->OwnerLeaves();
+  log_.follower->SetSegments(std::move(segments));
+  if (another) log_.follower->OwnerChanged();
   owner_epoch_ = epoch;
   TakeFamilies();
   TakeLevels();

@@ -14,6 +14,7 @@
 #include "db/version/pinned_tables.h"
 #include "db/version/table_handle.h"
 #include "db/version/version.h"
+#include "db/wal/log_encryption.h"
 #include "db/wal/log_follower.h"
 #include "nacre/options.h"
 #include "nacre/status.h"
@@ -87,11 +88,17 @@ class FollowerState {
   size_t waiting() const { return waiting_.size(); }
   /// Whether there are segments of a log.
   bool has_log() const { return has_log_; }
-  uint64_t log_bytes_read() const { return log_->bytes_read(); }
+  uint64_t log_bytes_read() const { return log_.follower->bytes_read(); }
   uint64_t manifest_bytes_read() const { return manifest_.bytes_read(); }
   uint64_t manifest_reloads() const { return manifest_.reloads(); }
 
  private:
+  struct LogReading {
+    std::unique_ptr<LogFollower> follower;
+    std::unique_ptr<LogDecryptor> decryptor;
+    std::string decrypted;  ///< What it decrypted last.
+  };
+
   struct Waiting {
     uint32_t count = 0;
     std::string updates;
@@ -125,6 +132,7 @@ class FollowerState {
   Status TablesThrough(SequenceNumber sequence);
   /// Operands apply once: MemTables that have any lose what is in tables.
   void LeaveOut(SequenceNumber sequence);
+  void NewLog();
   Status TakeRecord(SequenceNumber first, uint32_t count, const Slice& updates);
   Status Insert(SequenceNumber first, uint32_t count, const Slice& updates);
   /// Nothing up to `sequence` is still to come.
@@ -142,7 +150,7 @@ class FollowerState {
   LogObserver* observer_ = nullptr;  ///< Not null: it takes the records, and MemTables do not.
   std::map<uint32_t, std::shared_ptr<ColumnFamily>> families_;
   ManifestFollower manifest_;
-  std::unique_ptr<LogFollower> log_;
+  LogReading log_;
   std::map<NodeId, NodeId> numbers_;
   /// Tables by id, with their levels.
   std::map<uint64_t, std::pair<uint32_t, std::shared_ptr<TableHandle>>> tables_;

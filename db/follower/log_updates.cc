@@ -19,10 +19,12 @@ namespace {
 /// length is bounded by the owner's MemTables, and by what it is to keep beyond them.
 class LogUpdates final : public TransactionLogIterator, private FollowerState::LogObserver {
  public:
-  LogUpdates(std::shared_ptr<pool::PoolImpl> pool, const std::string& name, SequenceNumber since)
+  LogUpdates(std::shared_ptr<pool::PoolImpl> pool, std::shared_ptr<const TableKeys> keys,
+             const std::string& name, SequenceNumber since)
       : pool_(std::move(pool)),
+        keys_(std::move(keys)),
         shown_(since == 0 ? 0 : since - 1),
-        state_(name, pool_->client(), {}) {}
+        state_(name, pool_->client(), {.keys = keys_.get()}) {}
 
   Status Open() {
     NACRE_RETURN_IF_ERROR(state_.OpenLog(this));
@@ -86,6 +88,7 @@ class LogUpdates final : public TransactionLogIterator, private FollowerState::L
   }
 
   const std::shared_ptr<pool::PoolImpl> pool_;
+  const std::shared_ptr<const TableKeys> keys_;
   SequenceNumber shown_;  ///< All up to here is in records_, was given out, or is not wanted.
   FollowerState state_;
   std::deque<Batch> pending_;  ///< The log has them, and the view does not show them yet.
@@ -95,14 +98,15 @@ class LogUpdates final : public TransactionLogIterator, private FollowerState::L
 
 }  // namespace
 
-Status NewLogUpdates(std::shared_ptr<pool::PoolImpl> pool, const std::string& name,
-                     SequenceNumber since, std::unique_ptr<TransactionLogIterator>* updates) {
+Status NewLogUpdates(std::shared_ptr<pool::PoolImpl> pool, std::shared_ptr<const TableKeys> keys,
+                     const std::string& name, SequenceNumber since,
+                     std::unique_ptr<TransactionLogIterator>* updates) {
   updates->reset();
   // A database that is closed has none either, until it is opened.
   if (pool->uri().starts_with("embedded:")) {
     return Status::NotSupported("database " + name + ": there is no log in an embedded pool");
   }
-  auto opened = std::make_unique<LogUpdates>(std::move(pool), name, since);
+  auto opened = std::make_unique<LogUpdates>(std::move(pool), std::move(keys), name, since);
   NACRE_RETURN_IF_ERROR(CatchAll([&] { return opened->Open(); }).WithContext("database " + name));
   *updates = std::move(opened);
   return Status::OK();

@@ -231,6 +231,7 @@ constexpr Field<DBOptions> kDBFields[] = {
     NACRE_DB_OPTION(follow_interval),
     NACRE_DB_OPTION(db_log_dir),
     NACRE_DB_OPTION(metrics_address),
+    NACRE_DB_OPTION(encryption_key_file),
     NACRE_DB_OPTION(slow_operation_threshold),
     NACRE_DB_OPTION(info_log_level),
     NACRE_DB_OPTION(max_log_file_size),

@@ -123,7 +123,7 @@ bool PointLookup::Next(pool::PointRead* read) {
       } else if (tier->MayContain(hash_)) {
         table_->NoteLookup();
         const TableMeta& meta = table_->meta();
-        unproved_ = verify_checksums_;
+        unproved_ = Verifies();
         buckets_ = 0;
         if (!unproved_ || meta.entries == meta.user_keys) {
           shape_ = tier->shape();
@@ -136,6 +136,10 @@ bool PointLookup::Next(pool::PointRead* read) {
     if (FindLoad(offset, read->length)) [[likely]]
       return true;
     const Placement& placement = table_->meta().placement;
+    if (table_->meta().sealed()) {
+      if (NextOfSealed(offset, read)) return true;
+      continue;
+    }
     if (placement.redundancy.striped()) {
       if (NextOfStriped(placement, offset, read)) return true;
       continue;
@@ -207,7 +211,22 @@ bool PointLookup::NextOfStriped(const Placement& placement, uint64_t offset,
   return true;
 }
 
+bool PointLookup::NextOfSealed(uint64_t offset, pool::PointRead* read) {
+  // The extent has turned to all nodes that there are.
+  if (source_.turn > 0) {
+    Fail(std::move(failure_));
+    return false;
+  }
+  read->from = {};
+  fetch_.offset = offset;
+  return true;
+}
+
 std::span<pool::PointRead> PointLookup::StartFetch(const pool::PointRead& read, size_t most) {
+  if (table_->meta().sealed()) {
+    fetch_.read = table_->reader().extent()->StartRead(fetch_.offset, read.length);
+    return {};
+  }
   table_->NoteDegradedRead();
   if (fetch_.degraded == nullptr) fetch_.degraded = std::make_unique<pool::DegradedRead>();
   const TableMeta& meta = table_->meta();
@@ -282,7 +301,7 @@ PointLookup::Outcome PointLookup::Consume(const pool::PointRead& read, Record* r
   }
   return Judge(
       table_->reader().MatchRecord(candidates_[candidate_].offset, Slice(read.data, read.length),
-                                   key_, snapshot_, verify_checksums_, record),
+                                   key_, snapshot_, Verifies(), record),
       record);
 }
 

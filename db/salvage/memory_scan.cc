@@ -250,8 +250,7 @@ size_t FoundFragment::damaged_chunks() const {
 }
 
 bool FindFragmentHead(const Slice& page, uint64_t database_id, TableMeta* head, Status* status) {
-  Slice input = page;
-  const Status decoded = DecodeTableMeta(&input, head);
+  const Status decoded = DecodeFragmentHead(page, head);
   // The offset is the same in all versions.
   constexpr size_t kDatabaseIdAt = 24;
   if (decoded.IsNotSupported() && status->ok() &&

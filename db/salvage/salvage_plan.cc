@@ -11,6 +11,7 @@
 #include "pool/wire/node_stats.h"
 #include "table/format/extent.h"
 #include "table/format/fragment_checksums.h"
+#include "table/seal/sealed_extent.h"
 #include "util/codes/crc32c.h"
 
 namespace nacre {
@@ -28,6 +29,7 @@ class Planner {
         store_(client, pool::LocalMemory()) {}
 
   Status Run(const SlabsByNode& slabs, const SalvageDefaults& defaults) {
+    keys_ = defaults.keys.get();
     NACRE_RETURN_IF_ERROR(ScanMemory(client_, database_id_, slabs, &scan_));
     plan_->bytes_scanned = scan_.bytes;
     plan_->notes = std::move(scan_.notes);
@@ -38,6 +40,7 @@ class Planner {
     for (const FoundTable& table : scan_.tables) {
       if (!table.fragments.empty()) Judge(table);
     }
+    NACRE_RETURN_IF_ERROR(missing_key_);
     std::vector<TableLineage> states;
     for (const FoundState& found : scan_.states) states.push_back(found.state);
     const TableChoice choice = ChooseTables(candidates_, states);
@@ -92,6 +95,8 @@ class Planner {
                         ? ReadEnd(&candidate)
                         : Status::Corruption("too little of it is there");
     if (status.ok()) return candidates_.push_back(std::move(candidate));
+    // A table whose key is not at hand is not lost.
+    if (status.IsInvalidArgument()) missing_key_ = status;
     plan_->incomplete.push_back(
         fmt::format("table {} ({} of {} fragments, {} needed): {}", table.head.id,
                     std::count_if(fragments.begin(), fragments.end(),
@@ -102,10 +107,12 @@ class Planner {
   /// What heads have no room for.
   Status ReadEnd(SalvageCandidate* candidate) {
     const Placement placement = candidate->meta.placement;
-    const std::shared_ptr<Extent> extent =
-        store_.OpenExtent(candidate->meta.id, placement, candidate->meta.size);
+    NACRE_RETURN_IF_ERROR(OpenSeal(keys_, &candidate->meta));
+    const std::shared_ptr<Extent> extent = PlainExtent(
+        candidate->meta, store_.OpenExtent(candidate->meta.id, placement, candidate->meta.size));
     TableMeta footer;
     NACRE_RETURN_IF_ERROR(ReadFooter(extent.get(), &footer));
+    NACRE_RETURN_IF_ERROR(OpenSeal(keys_, &footer));
     if (footer.id != candidate->meta.id || footer.database_id != database_id_) {
       return Status::Corruption("its footer is that of another table");
     }
@@ -224,6 +231,8 @@ class Planner {
   pool::PoolClient* const client_;
   const uint64_t database_id_;
   SalvagePlan* const plan_;
+  const TableKeys* keys_ = nullptr;
+  Status missing_key_;
   pool::TableStore store_;
   MemoryScan scan_;
   std::vector<SalvageCandidate> candidates_;

@@ -11,6 +11,7 @@
 #include "db/salvage/table_choice.h"
 #include "nacre/status.h"
 #include "pool/pool_client.h"
+#include "table/seal/table_keys.h"
 
 namespace nacre {
 
@@ -18,6 +19,8 @@ namespace nacre {
 struct SalvageDefaults {
   std::string comparator;   ///< Its name.
   uint32_t num_levels = 0;  ///< 0: unknown.
+  /// For tables that are encrypted; null: there are none.
+  std::shared_ptr<const TableKeys> keys{};
 };
 
 /// What a database consists of, as far as its memory tells.
@@ -42,7 +45,8 @@ struct SalvagePlan {
 };
 
 /// Scans the memory and finds out what is alive. Reads only. `InvalidArgument` if no table tells
-/// the comparator and the number of levels, and `defaults` do not either; `NotSupported` for what
+/// the comparator and the number of levels, and `defaults` do not either, or a key is missing;
+/// `NotSupported` for what
 /// another version has written; `Corruption` for contradictions.
 Status MakeSalvagePlan(pool::PoolClient* client, uint64_t database_id, const SlabsByNode& slabs,
                        const SalvageDefaults& defaults, SalvagePlan* plan);

@@ -2,6 +2,8 @@
 
 #include <utility>
 
+#include "table/seal/sealed_extent.h"
+
 namespace nacre {
 
 Status PointTier::Load(const TableReader& reader, Kind kind,
@@ -40,8 +42,8 @@ TableHandle::TierSlot::~TierSlot() {
 
 Status TableHandle::OpenReader(Read read) {
   const auto open = read == Read::kNothing ? TableReader::OpenUnread : TableReader::Open;
-  return open(meta_, comparator_,
-              surroundings_.store->OpenExtent(meta_->id, meta_->placement, meta_->size), &reader_,
+  auto stored = surroundings_.store->OpenExtent(meta_->id, meta_->placement, meta_->size);
+  return open(meta_, comparator_, PlainExtent(*meta_, std::move(stored)), &reader_,
               surroundings_.memory);
 }
 
@@ -58,6 +60,7 @@ Status TableHandle::Open(TableMeta meta, const Comparator* comparator,
 Status TableHandle::OpenUnread(TableMeta meta, const Comparator* comparator,
                                const TableSurroundings& surroundings,
                                std::shared_ptr<TableHandle>* handle) {
+  NACRE_RETURN_IF_ERROR(OpenSeal(surroundings.keys, &meta));
   std::shared_ptr<TableHandle> opened(new TableHandle(
       std::make_shared<const TableMeta>(std::move(meta)), comparator, surroundings));
   NACRE_RETURN_IF_ERROR(opened->OpenReader(Read::kNothing));

@@ -14,6 +14,7 @@
 #include "pool/store/table_store.h"
 #include "table/format/table_meta.h"
 #include "table/index/index_memory.h"
+#include "table/seal/table_keys.h"
 #include "table/table_reader.h"
 #include "util/codes/bloom.h"
 #include "util/mutex.h"
@@ -83,8 +84,9 @@ struct TableSurroundings {
   pool::TableStore* store = nullptr;
   pool::SpaceAllocator* space = nullptr;  ///< Null: another object owns the space.
   EpochDomain* epochs = nullptr;
-  IndexMemory* memory = nullptr;  ///< What indexes are counted in; null: there is no budget.
-  TableUses* uses = nullptr;      ///< What lookups are counted in; null: they are not.
+  IndexMemory* memory = nullptr;    ///< What indexes are counted in; null: there is no budget.
+  TableUses* uses = nullptr;        ///< What lookups are counted in; null: they are not.
+  const TableKeys* keys = nullptr;  ///< For tables that are encrypted; null: there are none.
 };
 
 /// A live table of the database: opened once, shared by all versions that hold it. When the last of

@@ -344,6 +344,7 @@ Status LogWriter::WriteHeader(bool announced) {
        .previous_number = previous_number_,
        .previous_bytes = previous_bytes_,
        .complete_through = options_.complete_through == nullptr ? 0 : options_.complete_through(),
+       .encrypted_payloads = options_.encrypted,
        .announced = announced},
       header);
   return Write(0, {.data = header, .size = kLogHeaderBytes, .region = headers_.get()});

@@ -40,6 +40,9 @@ struct LogWriterOptions {
   /// A sequence up to which each record has been awaited, or was never appended: for the headers of
   /// segments (see LogSegmentHeader). Called by any thread that uses the log. None if null.
   std::function<SequenceNumber()> complete_through{};
+  /// Payloads are encrypted (db/wal/log_encryption.h), which headers then tell programs that know
+  /// nothing of it.
+  bool encrypted = false;
   Logger* log = nullptr;
 };
 

@@ -97,8 +97,14 @@ Status WritePath::Append(const WriteSequencer::Ticket& ticket, std::span<const S
                          uint64_t* position) {
   const PerfTimer timer(&PerfContext::write_wal_time);
   const SequenceNumber last = ticket.first + ticket.count - 1;
-  Status status = CatchAll([&] {
-    return log_->Append(last, ticket.first, static_cast<uint32_t>(ticket.count), updates, position);
+  const auto count = static_cast<uint32_t>(ticket.count);
+  Status status = CatchAll([&]() -> Status {
+    if (encryptor_ == nullptr) [[likely]]
+      return log_->Append(last, ticket.first, count, updates, position);
+    std::string payload;
+    NACRE_RETURN_IF_ERROR(encryptor_->Encrypt(ticket.first, count, updates, &payload));
+    const Slice encrypted(payload);
+    return log_->Append(last, ticket.first, count, {&encrypted, 1}, position);
   });
   if (status.ok()) [[likely]]
     return status;
@@ -295,6 +301,11 @@ Status WritePath::OpenLog(uint64_t next_number, const LogReadResult& replayed, L
     options.complete_through = [before = sequencer_->LastPublished()] { return before; };
   } else {
     options.complete_through = [this] { return sequencer_->LastPublished(); };
+  }
+  if (context_.keys != nullptr) {
+    NACRE_RETURN_IF_ERROR(LogEncryptor::Make(*context_.keys->ring(), context_.database_id,
+                                             context_.epoch, &encryptor_));
+    options.encrypted = true;
   }
   options.log = context_.options.info_log.get();
   return LogWriter::Open(options, space, &log_);

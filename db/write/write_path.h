@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "db/context/database_state.h"
+#include "db/wal/log_encryption.h"
 #include "db/wal/log_reader.h"
 #include "db/wal/log_segments.h"
 #include "db/wal/log_space.h"
@@ -111,6 +112,7 @@ class WritePath {
   WriteController* const controller_;
   MemTableGenerations* const generations_;
   WriteSequencer* const sequencer_;
+  std::unique_ptr<LogEncryptor> encryptor_;  ///< Null: the database is not encrypted.
   std::unique_ptr<LogWriter> log_;
   const WriteSequencer::WhyGiveUp why_stuck_ = [this] { return WhyStuck(); };
   UnsettledWrites unsettled_;

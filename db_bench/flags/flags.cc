@@ -99,6 +99,8 @@ DEFINE_bool(disable_wal, false, "Write no log (an embedded pool has none anyway)
 DEFINE_bool(verify_checksum, true, "Check what is read from tables");
 DEFINE_bool(statistics, false, "Collect RocksDB's statistics; `stats` prints them");
 DEFINE_int64(write_buffer_size, 64 << 20, "Bytes of a MemTable");
+DEFINE_string(encryption_key_file, "",
+              "nacre: file with keys, a line 'ID HEX' each, by which the database is encrypted");
 DEFINE_bool(home_nodes, false, "nacre: keep each database, or shard, on few nodes of the pool");
 DEFINE_int64(
     db_write_buffer_size, 0,

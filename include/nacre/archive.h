@@ -41,7 +41,8 @@ struct ArchiveOptions {
   /// Log and bases are encrypted with the first key of this file (`FileEncryption::key_file`),
   /// which is read anew for each of their files: a key that is put first is taken from the next
   /// file on. In an archive that was not encrypted, what is there stays as it is, and a base is
-  /// made at once. Empty: not encrypted, which an encrypted archive refuses.
+  /// made at once. Empty: not encrypted, which an encrypted archive refuses, and a database that is
+  /// encrypted.
   std::string encryption_key_file{};
 };
 

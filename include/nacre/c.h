@@ -351,6 +351,9 @@ void nacre_options_set_pool(nacre_options_t* options, nacre_pool_t* pool);
 void nacre_options_set_redundancy(nacre_options_t* options, const char* redundancy);
 /// Sets a directory of this machine; see `DBOptions::db_log_dir`.
 void nacre_options_set_db_log_dir(nacre_options_t* options, const char* dir);
+/// Sets the file with the keys by which the database is encrypted; see
+/// `DBOptions::encryption_key_file`.
+void nacre_options_set_encryption_key_file(nacre_options_t* options, const char* path);
 /// Sets where metrics are shown; see `DBOptions::metrics_address`.
 void nacre_options_set_metrics_address(nacre_options_t* options, const char* address);
 /// One of nacre_log_debug and so on.

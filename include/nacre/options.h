@@ -113,6 +113,14 @@ struct DBOptions {
   /// same address share it. `Open` fails with `InvalidArgument` or `IOError` if it cannot be
   /// listened at. docs/operations.md lists the metrics.
   std::string metrics_address;
+  /// A file with keys, to encrypt what nodes' memory has of keys and values by AES-256-GCM; empty:
+  /// new tables and the log are not encrypted. Its lines are `ID HEX`, 64 hexadecimal digits; the
+  /// first one is for what is written, all of them for what is read. It is read by `Open`, also by
+  /// that of followers, and must be readable by its owner only. What was written before it was
+  /// given stays as it is until it is compacted. Nodes have no keys, so flushes and compactions run
+  /// in this process, and tables are read as if no memory were mapped. Without the file, or without
+  /// the keys that tables and log name, `Open` answers `InvalidArgument`. docs/security.md.
+  std::string encryption_key_file;
   /// An operation of the owner that takes at least so long is logged with what it waited for, node
   /// by node; `nacre.slow-operations` counts them, and GetMapProperty has the last ones. Get,
   /// MultiGet, writes and the moves of iterators are; an AsyncDB's are not. While it is set each

@@ -70,7 +70,8 @@ void EncodeLogHeader(const LogSegmentHeader& header, char* to) {
   EncodeFixed64(to + kNumberAt, header.number);
   EncodeFixed64(to + kPreviousNumberAt, header.previous_number);
   EncodeFixed64(to + kPreviousBytesAt, header.previous_bytes);
-  EncodeFixed32(to + kLogVersionAt, kLogFormatVersion);
+  EncodeFixed32(to + kLogVersionAt,
+                header.encrypted_payloads ? kEncryptedLogFormatVersion : kLogFormatVersion);
   EncodeFixed32(to + kAnnouncedAt, header.announced ? 1 : 0);
   EncodeFixed64(to + kCompleteThroughAt, header.complete_through);
   EncodeFixed32(to + kHeaderCrcAt, HeaderCrc(to));
@@ -101,10 +102,11 @@ Status DecodeLogHeader(const Slice& bytes, uint64_t database_id, uint64_t number
   }
   if (header->previous_number >= number) return damaged("header with a wrong predecessor");
   const uint32_t version = DecodeFixed32(from + kLogVersionAt);
-  if (version == 0 || version > kLogFormatVersion) {
+  if (version == 0 || version > kEncryptedLogFormatVersion) {
     return Status::NotSupported(fmt::format("log segment {}: format version {}, this is {}", number,
-                                            version, kLogFormatVersion));
+                                            version, kEncryptedLogFormatVersion));
   }
+  header->encrypted_payloads = version == kEncryptedLogFormatVersion;
   header->announced = DecodeFixed32(from + kAnnouncedAt) != 0;
   header->complete_through = DecodeFixed64(from + kCompleteThroughAt);
   char seal[kLogSealBytes];

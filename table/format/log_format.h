@@ -46,6 +46,8 @@ inline constexpr size_t kLogHeaderBytes = 64;
 inline constexpr uint64_t kLogMagic = 0x474553474f4c434eULL;  ///< "NCLOGSEG"
 /// 1 had neither the sequence it is complete through nor a mark, 2 announced nothing.
 inline constexpr uint32_t kLogFormatVersion = 3;
+/// The same with payloads that are encrypted (db/wal/log_encryption.h).
+inline constexpr uint32_t kEncryptedLogFormatVersion = 4;
 
 inline constexpr size_t kLogSealAt = 56;
 inline constexpr size_t kLogSealBytes = 4;
@@ -73,6 +75,7 @@ struct LogSegmentHeader {
   /// Whatever up to this sequence is not in tables nor in the segments before is in no log, and
   /// will not be.
   SequenceNumber complete_through = 0;
+  bool encrypted_payloads = false;
   /// The segment is not in use yet, so the one before has not ended.
   bool announced = false;
   /// Nothing is acknowledged here any more, or the format version does not tell. Not encoded: see

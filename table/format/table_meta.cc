@@ -3,9 +3,12 @@
 #include <algorithm>
 #include <cassert>
 #include <memory>
+#include <utility>
 
+#include "table/format/table_seal.h"
 #include "util/codes/crc32c.h"
 #include "util/coding.h"
+#include "util/crypto/key_ring.h"
 
 namespace nacre {
 namespace {
@@ -41,8 +44,10 @@ namespace {
 //        226    1  parity fragments; of copies, those beyond the first
 //        227    1  number of fragments
 //        228  16n  fragments: fixed64 node << 48 | offset, fixed64 length
-//                  comparator name, smallest, largest: each varint64 length and bytes
+//                  comparator name, smallest, largest: each varint64 length and bytes; in version
+//                  6 both bounds are sealed
 //              20  with flag 8: the range tombstones, a section as above
+//                  in version 6: ID of the key, salt, each varint64 length and bytes
 //                  fixed32 CRC32C of everything before
 constexpr size_t kMetaMagicAt = 0;
 constexpr size_t kMetaVersionAt = 4;
@@ -64,12 +69,14 @@ static_assert(kFragmentBytes == sizeof(ExtentAddr));
 
 constexpr uint32_t kMetaMagic = 0x4d54434e;  // "NCTM"
 constexpr uint16_t kMetaFormatVersion = 5;
+constexpr uint16_t kSealedMetaFormatVersion = 6;
 constexpr uint16_t kBoundsShortened = 1;
 constexpr uint16_t kLastPart = 2;
 constexpr uint16_t kHasOperands = 4;
 constexpr uint16_t kHasRangeDeletions = 8;
 constexpr uint16_t kFlags = kBoundsShortened | kLastPart | kHasOperands | kHasRangeDeletions;
 constexpr uint64_t kFooterMagic = 0x3152544f4f46434e;  // "NCFOOTR1"
+constexpr uint32_t kSealMagic = 0x4c53434e;            // "NCSL"
 /// More than any key, name and placement together; a longer one is malformed.
 constexpr uint32_t kMetaBytesMax = 1 << 30;
 constexpr uint32_t kAlignmentShiftMax = 32;
@@ -140,11 +147,33 @@ bool GetString(Slice* input, std::string* value) {
   return true;
 }
 
+void EncodeSeal(const TableSeal& seal, std::string* dst) {
+  PutLengthPrefixedSlice(dst, seal.key_id());
+  PutLengthPrefixedSlice(dst, seal.salt());
+}
+
+/// Without bounds.
+bool GetSeal(Slice* input, TableMeta* meta) {
+  std::string key_id;
+  std::string salt;
+  if (!GetString(input, &key_id) || !GetString(input, &salt)) return false;
+  if (!IsKeyId(key_id) || salt.size() != TableSeal::kSaltBytes) return false;
+  meta->seal = std::make_shared<TableSeal>(std::move(key_id), std::move(salt));
+  return true;
+}
+
 }  // namespace
+
+uint64_t TableMeta::plain_chunk_size() const {
+  return sealed() ? PlainBytes(chunk_size) : chunk_size;
+}
+
+uint64_t TableMeta::plain_size() const { return sealed() ? PlainBytes(size) : size; }
 
 Status CheckTableMeta(const TableMeta& meta) {
   const auto inside = [&](const TableSection& part) {
-    return part.offset <= meta.size && part.length <= meta.size - part.offset;
+    const uint64_t size = meta.plain_size();
+    return part.offset <= size && part.length <= size - part.offset;
   };
   if (!inside(meta.records) || !inside(meta.point_index) || !inside(meta.range_index) ||
       !inside(meta.bloom) || !inside(meta.range_deletions) || !inside(meta.lineage)) {
@@ -164,12 +193,13 @@ void EncodeTableMeta(const TableMeta& meta, std::string* dst) {
   dst->resize(start + kMetaFixedBytes);
   char* const fixed = dst->data() + start;
   EncodeFixed32(fixed + kMetaMagicAt, kMetaMagic);
-  EncodeFixed16(fixed + kMetaVersionAt, kMetaFormatVersion);
+  EncodeFixed16(fixed + kMetaVersionAt,
+                meta.sealed() ? kSealedMetaFormatVersion : kMetaFormatVersion);
   EncodeFixed16(fixed + kFlagsAt,
-                static_cast<uint16_t>((meta.bounds_shortened ? kBoundsShortened : 0) |
-                                      (meta.last_part ? kLastPart : 0) |
-                                      (meta.has_operands ? kHasOperands : 0) |
-                                      (meta.has_range_deletions() ? kHasRangeDeletions : 0)));
+                static_cast<uint16_t>(
+                    (meta.bounds_shortened && !meta.sealed() ? kBoundsShortened : 0) |
+                    (meta.last_part ? kLastPart : 0) | (meta.has_operands ? kHasOperands : 0) |
+                    (meta.has_range_deletions() ? kHasRangeDeletions : 0)));
   ForEachField(
       meta, [=](size_t at, uint32_t value) { EncodeFixed32(fixed + at, value); },
       [=](size_t at, uint64_t value) { EncodeFixed64(fixed + at, value); },
@@ -183,13 +213,14 @@ void EncodeTableMeta(const TableMeta& meta, std::string* dst) {
     PutFixed64(dst, fragment.length);
   }
   PutLengthPrefixedSlice(dst, meta.comparator);
-  PutLengthPrefixedSlice(dst, meta.smallest);
-  PutLengthPrefixedSlice(dst, meta.largest);
+  PutLengthPrefixedSlice(dst, meta.sealed() ? meta.seal->smallest() : meta.smallest);
+  PutLengthPrefixedSlice(dst, meta.sealed() ? meta.seal->largest() : meta.largest);
   if (meta.has_range_deletions()) {
     char section[kSectionBytes];
     EncodeSection(meta.range_deletions, section);
     dst->append(section, sizeof(section));
   }
+  if (meta.sealed()) EncodeSeal(*meta.seal, dst);
   const size_t bytes = dst->size() - start + kCrcBytes;
   EncodeFixed32(dst->data() + start + kMetaBytesAt, static_cast<uint32_t>(bytes));
   PutFixed32(dst, Crc32c(dst->data() + start, bytes - kCrcBytes));
@@ -209,11 +240,12 @@ Status DecodeTableMeta(Slice* input, TableMeta* meta) {
   }
   // The checksum holds for any version, so this number can be believed.
   const uint16_t version = DecodeFixed16(fixed + kMetaVersionAt);
-  if (version > kMetaFormatVersion) {
+  if (version > kSealedMetaFormatVersion) {
     return Status::NotSupported("table meta: format version " + std::to_string(version) +
                                 " is newer than this program");
   }
-  if (version != kMetaFormatVersion) {
+  const bool sealed = version == kSealedMetaFormatVersion;
+  if (!sealed && version != kMetaFormatVersion) {
     return Status::NotSupported("table meta: format version " + std::to_string(version) +
                                 " is older than this program can read");
   }
@@ -250,10 +282,22 @@ Status DecodeTableMeta(Slice* input, TableMeta* meta) {
     return MalformedMeta("malformed bounds");
   }
   const bool has_range_deletions = (flags & kHasRangeDeletions) != 0;
-  if (rest.size() != (has_range_deletions ? kSectionBytes : 0)) {
-    return MalformedMeta("malformed bounds");
+  meta->range_deletions = TableSection();
+  if (has_range_deletions) {
+    if (rest.size() < kSectionBytes) return MalformedMeta("malformed bounds");
+    meta->range_deletions = DecodeSection(rest.data());
+    rest.remove_prefix(kSectionBytes);
   }
-  meta->range_deletions = has_range_deletions ? DecodeSection(rest.data()) : TableSection();
+  meta->seal = nullptr;
+  if (sealed) {
+    if (!GetSeal(&rest, meta)) return MalformedMeta("malformed seal");
+    meta->seal = std::make_shared<TableSeal>(meta->seal->key_id(), meta->seal->salt(),
+                                             std::move(meta->smallest), std::move(meta->largest));
+    meta->smallest.assign(kTagBytes, '\0');
+    meta->largest.assign(kTagBytes, '\0');
+    meta->bounds_shortened = true;
+  }
+  if (!rest.empty()) return MalformedMeta("malformed bounds");
   if (has_range_deletions && !meta->has_range_deletions()) {
     return MalformedMeta("there are no range tombstones");
   }
@@ -278,12 +322,17 @@ void EncodeFooter(const TableMeta& meta, std::string* dst) {
 }
 
 size_t FooterBytes(const TableMeta& meta) {
-  const auto string_bytes = [](const std::string& s) {
-    return static_cast<size_t>(VarintLength(s.size())) + s.size();
+  const auto string_bytes = [](size_t size) {
+    return static_cast<size_t>(VarintLength(size)) + size;
   };
+  const size_t tag = meta.sealed() ? Aead::kTagBytes : 0;
+  const size_t seal =
+      meta.sealed() ? string_bytes(meta.seal->key_id().size()) + string_bytes(TableSeal::kSaltBytes)
+                    : 0;
   return kMetaFixedBytes + meta.placement.fragments.size() * kFragmentBytes +
-         string_bytes(meta.comparator) + string_bytes(meta.smallest) + string_bytes(meta.largest) +
-         (meta.has_range_deletions() ? kSectionBytes : 0) + kCrcBytes + kFooterTrailerBytes;
+         string_bytes(meta.comparator.size()) + string_bytes(meta.smallest.size() + tag) +
+         string_bytes(meta.largest.size() + tag) +
+         (meta.has_range_deletions() ? kSectionBytes : 0) + kCrcBytes + kFooterTrailerBytes + seal;
 }
 
 namespace {
@@ -320,7 +369,8 @@ Status TryReadFooter(Extent* extent, TableMeta* meta, uint64_t* suspect) {
   Slice encoded(end.end() - wanted, meta_bytes);
   NACRE_RETURN_IF_ERROR(DecodeTableMeta(&encoded, meta));
   if (!encoded.empty()) return Status::Corruption("table footer: bytes behind the meta");
-  if (meta->size != size) return Status::Corruption("table footer: the table has another size");
+  if (meta->plain_size() != size)
+    return Status::Corruption("table footer: the table has another size");
   return Status::OK();
 }
 
@@ -336,6 +386,22 @@ Status ReadFooter(Extent* extent, TableMeta* meta) {
 }
 
 Status EncodeFragmentHead(const TableMeta& meta, std::string* dst) {
+  if (meta.sealed()) {
+    TableMeta head = meta;
+    head.seal = nullptr;
+    head.bounds_shortened = true;
+    head.smallest = meta.smallest.substr(meta.smallest.size() - kTagBytes);
+    head.largest = meta.largest.substr(meta.largest.size() - kTagBytes);
+    NACRE_RETURN_IF_ERROR(EncodeFragmentHead(head, dst));
+    std::string seal;
+    PutFixed32(&seal, kSealMagic);
+    EncodeSeal(*meta.seal, &seal);
+    PutFixed32(&seal, Crc32c(seal.data(), seal.size()));
+    dst->append(seal);
+    if (dst->size() <= kFragmentHeadBytes) return Status::OK();
+    return Status::InvalidArgument("comparator name of " + std::to_string(meta.comparator.size()) +
+                                   " bytes is too long for the head of an encrypted table");
+  }
   const size_t whole = FooterBytes(meta) - kFooterTrailerBytes;
   if (whole <= kFragmentHeadBytes) {
     EncodeTableMeta(meta, dst);
@@ -356,6 +422,21 @@ Status EncodeFragmentHead(const TableMeta& meta, std::string* dst) {
   head.smallest.insert(0, meta.smallest_user_key().ToString(), 0, each);
   head.largest.insert(0, meta.largest_user_key().ToString(), 0, each);
   EncodeTableMeta(head, dst);
+  return Status::OK();
+}
+
+Status DecodeFragmentHead(const Slice& bytes, TableMeta* meta) {
+  Slice input = bytes;
+  NACRE_RETURN_IF_ERROR(DecodeTableMeta(&input, meta));
+  const Slice seal = input;
+  if (input.size() < sizeof(kSealMagic) || DecodeFixed32(input.data()) != kSealMagic) {
+    return Status::OK();
+  }
+  input.remove_prefix(sizeof(kSealMagic));
+  TableMeta sealed = *meta;
+  if (!GetSeal(&input, &sealed) || input.size() < kCrcBytes) return Status::OK();
+  const auto covered = static_cast<size_t>(input.data() - seal.data());
+  if (DecodeFixed32(input.data()) == Crc32c(seal.data(), covered)) *meta = std::move(sealed);
   return Status::OK();
 }
 

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <string>
 
 #include "nacre/slice.h"
@@ -11,7 +12,9 @@
 
 namespace nacre {
 
-/// A part of a table's bytes.
+class TableSeal;
+
+/// A part of a table's bytes, the plain ones.
 struct TableSection {
   uint64_t offset = 0;
   uint64_t length = 0;
@@ -48,9 +51,13 @@ struct TableMeta {
   uint64_t user_bytes = 0;      ///< Keys and values.
   uint64_t largest_record = 0;  ///< Bytes of the largest record: the next compaction's slack.
 
-  uint64_t chunk_size = 0;
+  /// How the table is encrypted; null: it is not. Its key is there, and the bounds above are, once
+  /// OpenSeal was called (table/seal/table_keys.h).
+  std::shared_ptr<const TableSeal> seal;
+
+  uint64_t chunk_size = 0;       ///< As stored (table/format/table_seal.h).
   uint32_t alignment_shift = 0;  ///< Records start at multiples of 1 << alignment_shift.
-  uint64_t size = 0;             ///< Bytes of the table, footer included, heads not.
+  uint64_t size = 0;             ///< Bytes of the table as stored, footer included, heads not.
   TableSection records;          ///< Up to the end of the last record.
   TableSection point_index;
   TableSection range_index;
@@ -62,6 +69,10 @@ struct TableMeta {
   uint32_t part = 0;       ///< Number of the table among the outputs of the merge that made it.
   bool last_part = false;  ///< The merge ended with it.
 
+  bool sealed() const { return seal != nullptr; }
+  /// Bytes of a chunk and of the table before they were encrypted.
+  uint64_t plain_chunk_size() const;
+  uint64_t plain_size() const;
   bool has_range_deletions() const { return range_deletions.length > 0; }
   Slice smallest_user_key() const { return ExtractUserKey(smallest); }
   Slice largest_user_key() const { return ExtractUserKey(largest); }
@@ -92,7 +103,10 @@ size_t FooterBytes(const TableMeta& meta);
 Status ReadFooter(Extent* extent, TableMeta* meta);
 
 /// Appends what the head of each fragment holds: the encoded meta, its bounds shortened if it were
-/// longer than kFragmentHeadBytes otherwise. `InvalidArgument` if even that does not help.
+/// longer than kFragmentHeadBytes otherwise. `InvalidArgument` if even that does not help. Of a
+/// table that is encrypted the bounds have no user keys at all, and its seal follows.
 Status EncodeFragmentHead(const TableMeta& meta, std::string* dst);
+/// Reads it, as DecodeTableMeta does. A seal that is not there, or makes no sense, is null.
+Status DecodeFragmentHead(const Slice& bytes, TableMeta* meta);
 
 }  // namespace nacre

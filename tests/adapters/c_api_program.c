@@ -3,6 +3,9 @@
 // (exports_test.py sees to it that all are called) over the pool argv[1] names, checks each
 // answer, and ends with 0 if all were right. Checkpoints go to the folder argv[2].
 
+#include <fcntl.h>
+#include <unistd.h>
+
 #include "nacre/c.h"
 #include "tests/adapters/c_client.h"
 
@@ -459,6 +462,29 @@ static void TestMetricsAddress(void) {
   nacre_options_destroy(own);
 }
 
+/// A database that is encrypted needs its key file, which must be there.
+static void TestEncryptionKeyFile(const char* dir) {
+  char path[512];
+  CHECK(snprintf(path, sizeof(path), "%s/keys", dir) < (int)sizeof(path));
+  nacre_options_t* own = nacre_options_create_copy(options);
+  nacre_options_set_create_if_missing(own, 1);
+  nacre_options_set_encryption_key_file(own, path);
+  CHECK(nacre_open(own, "encrypted", &error) == NULL);
+  CHECK(error != NULL && strstr(error, path) != NULL);
+  nacre_free(error);
+  error = NULL;
+  const int file = open(path, O_CREAT | O_WRONLY, 0600);
+  const char keys[] = "one 000102030405060708090a0b0c0d0e0f101112131415161718191a1b1c1d1e1f\n";
+  CHECK(write(file, keys, sizeof(keys) - 1) == (ssize_t)sizeof(keys) - 1);
+  close(file);
+  nacre_t* db = nacre_open(own, "encrypted", &error);
+  CHECK_OK(error);
+  nacre_close(db);
+  nacre_destroy_db(own, "encrypted", &error);
+  CHECK_OK(error);
+  nacre_options_destroy(own);
+}
+
 static void TestNames(const char* uri) {
   size_t count = 0;
   char** names = nacre_list_dbs(options, &count, &error);
@@ -502,6 +528,7 @@ int main(int argc, char** argv) {
   TestCheckpoints(db, argv[2]);
   TestLogFolder(argv[2]);
   TestMetricsAddress();
+  TestEncryptionKeyFile(argv[2]);
   TestCallbacks();
   nacre_close(db);
   TestNames(argv[1]);

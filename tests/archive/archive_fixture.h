@@ -46,6 +46,7 @@ class ArchiveFixture : public testing::Test {
     options.redundancy = "rep(2)";
     options.write_buffer_size = 256 << 10;
     options.max_archive_lag_MB = archive_lag_;
+    options.encryption_key_file = database_key_file_;
     return options;
   }
   void OpenArchiver(const ArchiveOptions& archive = {}) {
@@ -138,8 +139,9 @@ class ArchiveFixture : public testing::Test {
   }
 
   const TempFolder folder_;
-  std::string key_file_;  ///< Empty: the archive is not encrypted.
-  int threads_ = 2;       ///< Threads that restore.
+  std::string key_file_;           ///< Empty: the archive is not encrypted.
+  std::string database_key_file_;  ///< Empty: the database is not encrypted.
+  int threads_ = 2;                ///< Threads that restore.
   uint64_t archive_lag_ = 16;
   std::unique_ptr<MemnodeProcesses> nodes_;
   std::shared_ptr<pool::PoolImpl> pool_;

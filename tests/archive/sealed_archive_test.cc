@@ -139,6 +139,27 @@ TEST_F(SealedArchiveTest, NothingIsDoneWithoutItsKey) {
   ASSERT_NO_FATAL_FAILURE(CheckRestored(model_));
 }
 
+TEST_F(SealedArchiveTest, OfADatabaseThatIsEncrypted) {
+  database_key_file_ = folder_.File("database");
+  WriteKeyFile(database_key_file_, {"database"});
+  ASSERT_TRUE(IsOk(db_->Close()));
+  db_.reset();
+  ASSERT_TRUE(IsOk(DB::Open(OwnerOptions(), "db", &db_)));
+  EXPECT_TRUE(IsFailure(Archiver::Open(OwnerOptions(), "db", dir(), {}, &archiver_),
+                        Code::kInvalidArgument, "encrypted"));
+  UseKeys({"one"});
+  ASSERT_NO_FATAL_FAILURE(WriteNeedles());
+  ASSERT_NO_FATAL_FAILURE(OpenArchiver());
+  ASSERT_NO_FATAL_FAILURE(AwaitBase());
+  ASSERT_NO_FATAL_FAILURE(WriteNeedles());
+  WriteMany(100);
+  ASSERT_NO_FATAL_FAILURE(AwaitArchive());
+  EXPECT_EQ(Tellers(), std::set<std::string>());
+  ASSERT_NO_FATAL_FAILURE(LoseAll());
+  ASSERT_TRUE(IsOk(Restore()));
+  ASSERT_NO_FATAL_FAILURE(CheckRestored(model_));
+}
+
 TEST_F(SealedArchiveTest, KeysAreReplacedWhileItGoesOn) {
   UseKeys({"one"});
   const ArchiveOptions options{

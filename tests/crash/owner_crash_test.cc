@@ -24,6 +24,7 @@
 #include "tests/support/process/crash_points.h"
 #include "tests/support/process/crash_workload.h"
 #include "tests/support/process/served_nodes.h"
+#include "tests/support/scale.h"
 #include "tests/support/seed.h"
 #include "tests/support/status_assert.h"
 #include "tests/support/temp_folder.h"
@@ -291,8 +292,11 @@ TEST_P(OwnerCrashTest, AtEachPoint) {
   Use(GetParam().course, GetParam().redundancy);
   lose_node_ = GetParam().lose_node;
   const bool of_copies = GetParam().course == CrashPlan::Course::kCheckpoint;
+  // All of them with a code, which has more steps; half of them with copies, unless there is time.
+  const bool all = GetParam().redundancy != std::string("rep(2)") || of_copies || Scaled(2) > 2;
   RunWithEachCrash(
-      points_, GetParam().shard, kOwnerShards, [this](const CrashAt& at) { RunOne(at); },
+      points_, GetParam().shard, all ? kOwnerShards : 2 * kOwnerShards,
+      [this](const CrashAt& at) { RunOne(at); },
       [of_copies](const std::string& point) {
         // The other points are met by the other courses.
         return !of_copies || point.starts_with("checkpoint.") || point.starts_with("restore.");

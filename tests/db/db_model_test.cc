@@ -10,9 +10,11 @@
 #include <string>
 
 #include "tests/support/comparators.h"
+#include "tests/support/key_file.h"
 #include "tests/support/model/model_run.h"
 #include "tests/support/scale.h"
 #include "tests/support/seed.h"
+#include "tests/support/temp_folder.h"
 #include "tests/support/test_db.h"
 
 namespace nacre {
@@ -23,7 +25,12 @@ const BackwardsComparator kBackwards;
 class DBModelTest : public testing::TestWithParam<ModelCase> {};
 
 TEST_P(DBModelTest, AnswersAsTheModelDoes) {
-  const ModelCase& model_case = GetParam();
+  ModelCase model_case = GetParam();
+  const TempFolder folder;
+  if (!model_case.encryption_key_file.empty()) {
+    model_case.encryption_key_file = folder.path() + "/" + model_case.encryption_key_file;
+    WriteKeyFile(model_case.encryption_key_file, {"one"});
+  }
   const uint64_t seed = TestSeed(1000);
   const auto pool = OpenTestPool({.map = model_case.map});
   ASSERT_NE(pool, nullptr);
@@ -32,8 +39,9 @@ TEST_P(DBModelTest, AnswersAsTheModelDoes) {
 
   if (Scaled(100) < 100) return;  // Too little data for what follows.
   EXPECT_GE(run.deepest(), 4) << "the tables are too large for this test to mean anything";
-  const bool on_nodes =
-      model_case.site != CompactionSite::kCompute && model_case.comparator != &kBackwards;
+  const bool on_nodes = model_case.site != CompactionSite::kCompute &&
+                        model_case.comparator != &kBackwards &&
+                        model_case.encryption_key_file.empty();
   EXPECT_EQ(run.compactions_on_nodes() > 0, on_nodes) << run.compactions_on_nodes();
   EXPECT_EQ(run.cache_hits() > 0, model_case.record_cache_size > 0);
 }
@@ -61,6 +69,11 @@ ModelCase Cached(ModelCase model_case) {
   return Fetched(model_case);
 }
 
+ModelCase Encrypted(ModelCase model_case) {
+  model_case.encryption_key_file = "keys";
+  return model_case;
+}
+
 INSTANTIATE_TEST_SUITE_P(
     Cases, DBModelTest,
     testing::Values(ModelCase{"BytewiseMemnodeNone", kBytewise, kMemnode, "none"},
@@ -82,6 +95,9 @@ INSTANTIATE_TEST_SUITE_P(
                     Cached(AllKinds("CachedKinds", kBytewise, kMemnode)),
                     Cached(AllKinds("CachedKindsNoIndexes", kReverse, kCompute, 0)),
                     Cached({"CachedCoded", kBytewise, kMemnode, "rs(2,1)"}),
+                    Encrypted(AllKinds("EncryptedKinds", kBytewise, kMemnode)),
+                    Encrypted(AllKinds("EncryptedKindsNoIndexes", kReverse, kCompute, 0)),
+                    Encrypted(Cached({"EncryptedCoded", kBytewise, kMemnode, "rs(2,1)"})),
                     ModelCase{"NoIndexes", kBytewise, kMemnode, "none", 0},
                     ModelCase{"FewIndexes", kBytewise, kMemnode, "rep(2)", 20'000},
                     ModelCase{"Subcompactions", kBytewise, kMemnode, "none", SIZE_MAX, 4},

@@ -252,7 +252,7 @@ TEST_P(HistoryTest, OwnersTakeOverWhileNodesAreKilled) {
 TEST_P(HistoryTest, NodesPauseAndGoOn) {
   ASSERT_NO_FATAL_FAILURE(
       Start(/*readers=*/2, /*followers=*/0, std::chrono::milliseconds(10), "tcp"));
-  for (int round = 0; round < 3 && !HasFailure(); ++round) {
+  for (int round = 0; round < 2 && !HasFailure(); ++round) {
     ASSERT_NO_FATAL_FAILURE(run_->AwaitOperations(Scaled(500)));
     const size_t victim = random_.Uniform(nodes_->size());
     (*nodes_)[victim].Pause();
@@ -277,7 +277,7 @@ TEST_P(HistoryTest, NodesPauseAndGoOn) {
 TEST_P(HistoryTest, FollowersReadWhileNodesPause) {
   ASSERT_NO_FATAL_FAILURE(
       Start(/*readers=*/0, /*followers=*/3, std::chrono::milliseconds(5), "tcp"));
-  for (int round = 0; round < 3 && !HasFailure(); ++round) {
+  for (int round = 0; round < 2 && !HasFailure(); ++round) {
     ASSERT_NO_FATAL_FAILURE(run_->AwaitOperations(Scaled(500)));
     const size_t victim = random_.Uniform(nodes_->size());
     (*nodes_)[victim].Pause();

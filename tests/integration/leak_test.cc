@@ -31,7 +31,7 @@ namespace {
 constexpr size_t kLeakKeys = 600;
 constexpr size_t kLeakValueBytes = 400;
 /// By then a node that compacts has met more pools than it remembers.
-constexpr size_t kWarmRounds = 20;
+constexpr size_t kWarmRounds = 14;
 /// Slack for a node that compacts: it keeps the connections of its last jobs' pools, some with more
 /// of them than others. A leak would add one in each round.
 constexpr size_t kPeerSlack = 30;
@@ -112,7 +112,7 @@ INSTANTIATE_TEST_SUITE_P(Schemes, LeakTest,
                          NameOf);
 
 TEST_P(LeakTest, NodesThatDieAgainAndAgain) {
-  const size_t rounds = kWarmRounds + Scaled(12);
+  const size_t rounds = kWarmRounds + Scaled(8);
   const pid_t survivor = nodes_[kSurvivor].pid();
   ProcessUsage own;
   ProcessUsage theirs;

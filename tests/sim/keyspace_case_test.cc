@@ -26,9 +26,9 @@ using std::chrono::milliseconds;
 using Member = SharedKeyspace::Member;
 
 constexpr ClusterOptions kCluster{.nodes = 4, .region_bytes = 64 << 20};
-constexpr uint64_t kKeyspaceSeeds = 5;
+constexpr uint64_t kKeyspaceSeeds = 3;
 /// Where seconds pass in each.
-constexpr uint64_t kSlowSeeds = 3;
+constexpr uint64_t kSlowSeeds = 2;
 
 SharedKeyspace* NewKeyspace(Scheduler* scheduler, Case* c) {
   return std::make_unique<SharedKeyspace>(scheduler, c, /*shards=*/4, /*groups=*/3).release();

@@ -32,7 +32,7 @@
 namespace nacre::sim {
 namespace {
 
-constexpr uint64_t kSeeds = 300;
+constexpr uint64_t kSeeds = 200;
 /// A part is not too much for a slow machine.
 constexpr uint64_t kParts = 40;
 

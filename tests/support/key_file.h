@@ -11,4 +11,7 @@ std::string TestKey(const std::string& id);
 /// failure fails the test.
 void WriteKeyFile(const std::string& path, const std::vector<std::string>& ids);
 
+/// The path of such a file that is no file of any folder, and lasts as long as the process.
+std::string KeyFileInMemory(const std::vector<std::string>& ids);
+
 }  // namespace nacre

@@ -30,8 +30,9 @@ void PartsFixture::Open(const std::string& redundancy, bool manifest) {
   for (const auto& [node, slabs] : lease.slabs) initial.nodes[node] = client->instance_id(node);
   RedundancyPolicy policy;
   ASSERT_TRUE(IsOk(RedundancyPolicy::Parse(redundancy, &policy)));
-  parts_ = std::make_unique<DatabaseParts>(/*db=*/nullptr, options_, "parts", policy, pool_, lease,
-                                           initial, /*first_table_id=*/1);
+  const CheckedOptions checked{.options = options_, .families = {}, .redundancy = policy};
+  parts_ = std::make_unique<DatabaseParts>(/*db=*/nullptr, checked, "parts", pool_, lease, initial,
+                                           /*first_table_id=*/1);
   auto families = std::make_shared<ColumnFamilySet>();
   families->by_id[kDefaultFamily] = parts_->state.default_family;
   {

@@ -96,6 +96,7 @@ TEST(OptionsTextTest, GoesThereAndBack) {
   options.write_buffer_size = 12345678;
   options.follow_interval = std::chrono::milliseconds(7);
   options.metrics_address = "127.0.0.1:9200";
+  options.encryption_key_file = "/etc/nacre/keys";
   options.prefix_extractor = NewCappedPrefixTransform(3);
   std::string db_text;
   std::string family_text;
@@ -113,6 +114,7 @@ TEST(OptionsTextTest, GoesThereAndBack) {
   EXPECT_EQ(back.redundancy, options.redundancy);
   EXPECT_EQ(back.pool_uri, options.pool_uri);
   EXPECT_EQ(back.metrics_address, options.metrics_address);
+  EXPECT_EQ(back.encryption_key_file, options.encryption_key_file);
   EXPECT_EQ(back.write_buffer_size, options.write_buffer_size);
 }
 

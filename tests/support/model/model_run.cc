@@ -34,6 +34,7 @@ ModelRun::ModelRun(std::shared_ptr<pool::PoolImpl> pool, const ModelCase& model_
   options_.index_memory_budget = model_case.index_memory_budget;
   options_.max_subcompactions = model_case.max_subcompactions;
   options_.record_cache_size = model_case.record_cache_size;
+  options_.encryption_key_file = model_case.encryption_key_file;
   if (all_kinds_) options_.merge_operator = MergeOperators::CreateStringAppendOperator();
   MakeKeys();
 }

@@ -30,6 +30,7 @@ struct ModelCase {
   /// The pool's: iterators load the nodes' memory, instead of reading it.
   bool map = true;
   size_t record_cache_size = 0;
+  std::string encryption_key_file{};
 };
 
 inline std::ostream& operator<<(std::ostream& out, const ModelCase& model_case) {

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "nacre/merge_operator.h"
+#include "tests/support/key_file.h"
 #include "tests/support/sim/sim_run.h"
 
 namespace nacre::sim {
@@ -69,6 +70,7 @@ Story::Story(Scheduler* scheduler, uint64_t seed, const StoryOptions& options)
       database_.repair_bytes_per_second = 256 << 20;
     }
   }
+  if (of_seed.OneIn(4)) database_.encryption_key_file = KeyFileInMemory({"first"});
   SetPointVisitor([this](const char*) {
     const auto ambush = ambushes_.find(scheduler_->process());
     if (ambush == ambushes_.end() || --ambush->second.left > 0) return;
