@@ -7,9 +7,9 @@
 #include <utility>
 
 #include "table/format/record.h"
+#include "table/format/table_seal.h"
 #include "table/index/point_index.h"
 #include "table/index/range_index.h"
-#include "table/format/table_seal.h"
 #include "util/codes/bloom.h"
 #include "util/codes/crc32c.h"
 #include "util/hash.h"
