@@ -40,7 +40,7 @@ Status DBImpl::WaitForCompact() {
     for (;;) {
       if (parts_.state.closing.load(std::memory_order_relaxed)) return Status::ShutdownInProgress();
       if (!parts_.state.work.flush_error.ok()) return parts_.state.work.flush_error;
-      if (parts_.state.work.CompactionFails()) return parts_.state.work.compaction_error;
+      NACRE_RETURN_IF_ERROR(parts_.state.CompactionFailure());
       if (parts_.state.work.ended_generations.empty() && !parts_.state.work.flush_running &&
           parts_.state.work.compactions_running == 0 && parts_.state.work.manual_compactions == 0 &&
           !parts_.state.CompactionDue()) {

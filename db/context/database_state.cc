@@ -118,6 +118,11 @@ bool DatabaseState::CompactionDue() const {
   });
 }
 
+Status DatabaseState::CompactionFailure() const {
+  if (!work.CompactionFails()) return Status::OK();
+  return work.compactions_running > 0 || CompactionDue() ? work.compaction_error : Status::OK();
+}
+
 void DatabaseState::BackOff(Work what, int failures, uint64_t room) {
   constexpr auto kFirst = std::chrono::milliseconds(20);
   constexpr auto kLast = std::chrono::milliseconds(1000);

@@ -76,6 +76,8 @@ struct DatabaseState {
   void MaybeSchedule() REQUIRES(mutex) { schedule(); }
   /// Whether a compaction of some family is due.
   bool CompactionDue() const REQUIRES(mutex);
+  /// Why compactions fail, as long as any is to be done; else OK.
+  Status CompactionFailure() const REQUIRES(mutex);
   enum class Work : uint8_t { kFlush, kCompaction };
   /// Waits a growing while before background work is tried again. It ends early when the database
   /// closes, when room was made since `work.room_made` was `room`, for a flush when a caller waits

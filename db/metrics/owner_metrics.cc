@@ -266,7 +266,7 @@ void OwnerMetrics::CollectWork(metrics::Page* page) const {
     MutexLock lock(&parts_->state.mutex);
     const BackgroundWork& work = parts_->state.work;
     flush_error = work.flush_error;
-    compaction_error = work.CompactionFails() ? work.compaction_error : Status::OK();
+    compaction_error = parts_->state.CompactionFailure();
     page->Add(kRunningFlushes, labels_.own, uint64_t{work.flush_running});
     page->Add(kRunningCompactions, labels_.own,
               static_cast<uint64_t>(work.compactions_running + work.manual_compactions));

@@ -80,8 +80,7 @@ Status WriteController::AwaitTurn(const WriteOptions& options, uint64_t bytes, b
       if (deletes && state_->work.pool_full && !state_->work.memtable_full) return Status::OK();
       // Work that fails will not end the stall; the writer is told instead of kept.
       NACRE_RETURN_IF_ERROR(state_->work.flush_error);
-      if (!state_->work.memtable_full && state_->work.CompactionFails())
-        return state_->work.compaction_error;
+      if (!state_->work.memtable_full) NACRE_RETURN_IF_ERROR(state_->CompactionFailure());
     }
     if (options.no_slowdown) return Status::Incomplete("write stall");
     if (stall == Stall::kDelay) {

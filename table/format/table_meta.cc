@@ -184,6 +184,9 @@ Status CheckTableMeta(const TableMeta& meta) {
     return MalformedMeta("alignment shift is too large");
   }
   if (meta.chunk_size == 0) return MalformedMeta("chunk size is zero");
+  if (meta.sealed() && meta.chunk_size % kStoredCellBytes != 0) {
+    return MalformedMeta("a chunk is no whole number of cells");
+  }
   if (meta.records.length == 0) return MalformedMeta("there are no records");
   return Status::OK();
 }
@@ -436,7 +439,9 @@ Status DecodeFragmentHead(const Slice& bytes, TableMeta* meta) {
   TableMeta sealed = *meta;
   if (!GetSeal(&input, &sealed) || input.size() < kCrcBytes) return Status::OK();
   const auto covered = static_cast<size_t>(input.data() - seal.data());
-  if (DecodeFixed32(input.data()) == Crc32c(seal.data(), covered)) *meta = std::move(sealed);
+  if (DecodeFixed32(input.data()) != Crc32c(seal.data(), covered)) return Status::OK();
+  NACRE_RETURN_IF_ERROR(CheckTableMeta(sealed));
+  *meta = std::move(sealed);
   return Status::OK();
 }
 

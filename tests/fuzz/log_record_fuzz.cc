@@ -1,12 +1,15 @@
 // Logs: any bytes are parsed as header and records without reading beyond them, whatever parses is
-// what its encoding parses as.
+// what its encoding parses as. No payload is taken for an encrypted one that is none.
 
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
+#include <memory>
 #include <string>
 
+#include "db/wal/log_encryption.h"
 #include "table/format/log_format.h"
+#include "util/crypto/key_ring.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   using namespace nacre;  // NOLINT(google-build-using-namespace): a fuzzer has no other scope.
@@ -37,6 +40,16 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   }
   if (!ParseLogRecord(bytes, stamp, &record)) return 0;
   if (record.bytes > size || record.payload.size() != length || record.count == 0) std::abort();
+  auto ring = std::make_shared<KeyRing>();
+  if (!KeyRing::Parse("one " + std::string(64, '0') + "\n", ring.get()).ok()) std::abort();
+  std::string decrypted(record.payload.size(), '\0');
+  Slice updates;
+  if (LogDecryptor(ring, kDatabase)
+          .Decrypt(record.first, record.count, record.payload, decrypted.data(), &updates)
+          .ok() &&
+      updates != record.payload) {
+    std::abort();
+  }
   std::string again(record.bytes, '\0');
   EncodeLogRecord(again.data(), record.first, record.count, {&record.payload, 1}, length);
   EncodeFixed32(again.data() + kLogStampAt, stamp);

@@ -18,14 +18,16 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     Slice raw = bytes;
     TableMeta meta;
     DecodeTableMeta(&raw, &meta).IgnoreError();
+    DecodeFragmentHead(bytes, &meta).IgnoreError();
     MemoryExtent extent(bytes);
     ReadFooter(&extent, &meta).IgnoreError();
   }
   if (size < 16) return 0;
-  // The magic number, the version and the length.
+  // The magic number, one of the two versions, and the length.
   std::string start;
   EncodeTableMeta(TableMeta(), &start);
   bytes.replace(0, 6, start, 0, 6);
+  bytes[4] = static_cast<char>(bytes[4] + data[4] % 2);
   EncodeFixed32(bytes.data() + 8, static_cast<uint32_t>(size));
   EncodeFixed32(bytes.data() + size - 4, Crc32c(bytes.data(), size - 4));
   Slice input = bytes;

@@ -287,6 +287,7 @@ PAGE = Page(
         Place("keyspace", ("6.6",), prepare=Scene.start_keyspace, needs=needs_etcd),
         Place("maintenance", ("6.7",), prepare=start_kept_nodes),
         Place("upgrade", ("6.8",), prepare=lambda scene: scene.start_nodes(3)),
+        Place("encryption", ("6.9",)),
         Place("measurements", ("7",), prepare=lambda scene: scene.start_nodes(2)),
         Place("mixed", ("8",), prepare=start_mixed),
     ),

@@ -6,9 +6,12 @@
 #include <openssl/params.h>
 #include <sys/random.h>
 
+#include <algorithm>
+#include <cstring>
 #include <memory>
 
 #include "util/crypto/start_openssl.h"
+#include "util/simulation.h"
 
 namespace nacre {
 namespace {
@@ -32,6 +35,13 @@ void WipeSecret(std::string* text) {
 }
 
 Status DrawRandomBytes(size_t n, char* to) {
+  if (Simulation* const simulation = Simulation::Current()) {  // A seed replays these, too.
+    for (size_t at = 0; at < n; at += sizeof(uint64_t)) {
+      const uint64_t drawn = simulation->Random();
+      std::memcpy(to + at, &drawn, std::min(n - at, sizeof(drawn)));
+    }
+    return Status::OK();
+  }
   if (::getrandom(to, n, 0) == static_cast<ssize_t>(n)) return Status::OK();
   return Status::IOError("the system gives no random numbers");
 }

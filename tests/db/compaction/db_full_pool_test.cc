@@ -177,5 +177,43 @@ INSTANTIATE_TEST_SUITE_P(
                     FullPoolCase{"LargeValuesAtRandom", "rs(2,1)", 500'000, false}),
     [](const auto& param) { return param.param.name; });
 
+// ---- What fails for want of room, and is not wanted any more
+// --------------------------------------
+
+TEST(PoolThatWasFullTest, NothingFailsOnceNothingIsToBeDone) {
+  const auto pool = OpenTestPool({.nodes = 2, .node_bytes = 32 << 20});
+  ASSERT_NE(pool, nullptr);
+  Options options = SmallTableOptions(pool);
+  options.disable_auto_compactions = true;
+  std::unique_ptr<DB> db;
+  ASSERT_TRUE(IsOk(DB::Open(options, "db", &db)));
+  for (int round = 0; round < 2; ++round) {
+    for (int i = 0; i < 600; ++i) {
+      ASSERT_TRUE(IsOk(db->Put(NoLog(), "key" + std::to_string(i), TestValue(1, 4000))));
+    }
+    ASSERT_TRUE(IsOk(db->Flush({})));
+  }
+  // Others take all the room that there is.
+  std::vector<std::unique_ptr<DB>> others;
+  Status status;
+  for (int other = 0; other < 40 && status.ok(); ++other) {
+    status = DB::Open(options, "other" + std::to_string(other), &others.emplace_back());
+    Status put;
+    for (int i = 0; status.ok() && put.ok(); ++i) {
+      put = others.back()->Put(NoLog(), "key" + std::to_string(i), TestValue(1, 4000));
+      if (put.ok() && i % 100 == 99) put = others.back()->Flush({});
+    }
+  }
+  EXPECT_TRUE(IsFailure(db->CompactRange({}, nullptr, nullptr), Status::Code::kNoSpace));
+  for (size_t i = 0; i < others.size(); ++i) {
+    if (others[i] == nullptr) continue;
+    others[i]->Close().IgnoreError();
+    others[i].reset();
+    ASSERT_TRUE(IsOk(DestroyDB("other" + std::to_string(i), options)));
+  }
+  // It was asked for once, and that call has been told.
+  EXPECT_TRUE(IsOk(db->WaitForCompact()));
+}
+
 }  // namespace
 }  // namespace nacre
