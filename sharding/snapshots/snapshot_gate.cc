@@ -52,9 +52,16 @@ void SnapshotGate::Leave(const std::string& batch) {
 
 Status SnapshotGate::Close(Deadline deadline, Token* token) {
   MutexLock lock(&mutex_);
-  while (closed_ != 0 || admitted_ > 0) {
-    if (deadline.Expired()) return Status::TimedOut("a snapshot waits for another one");
-    changed_.WaitFor(deadline.Remaining());
+  const uint64_t place = *queue_.insert(++last_place_).first;
+  const auto may_close = [&]() REQUIRES(mutex_) {
+    return closed_ == 0 && admitted_ == 0 && *queue_.begin() == place;
+  };
+  while (!may_close() && !deadline.Expired()) changed_.WaitFor(deadline.Remaining());
+  const bool closes = may_close();
+  queue_.erase(place);
+  if (!closes) {
+    changed_.SignalAll();  // The next in the queue may be the first one now.
+    return Status::TimedOut("a snapshot waits for another one");
   }
   closed_ = *token = ++last_token_;
   while (!entered_.empty()) {

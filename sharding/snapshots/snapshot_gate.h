@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <map>
+#include <set>
 #include <string>
 
 #include "nacre/status.h"
@@ -27,8 +28,9 @@ namespace nacre {
 /// that no batch is being committed, and then that no shard was written meanwhile. So at the moment
 /// at which there was no batch, all shards were as it shows them.
 ///
-/// Nothing starves: an operation waits only for the snapshot that is being taken when it comes, and
-/// batches that waited for one snapshot go before the next one.
+/// Nothing starves: an operation waits only for the snapshot that is being taken when it comes,
+/// batches that waited for one snapshot go before the next one, and snapshots go in the order in
+/// which they came.
 ///
 /// Nothing waits in a circle: snapshots close the gates, and batches enter them, in the order of
 /// the owners' ids.
@@ -91,6 +93,9 @@ class SnapshotGate {
   Token last_token_ GUARDED_BY(mutex_) = 0;
   uint64_t stops_ GUARDED_BY(mutex_) = 0;                  ///< How often operations were stopped.
   std::map<std::string, int> entered_ GUARDED_BY(mutex_);  ///< How often each batch has.
+  /// Snapshots that wait to close it, by their places in the queue.
+  std::set<uint64_t> queue_ GUARDED_BY(mutex_);
+  uint64_t last_place_ GUARDED_BY(mutex_) = 0;
   int waiting_ GUARDED_BY(mutex_) = 0;   ///< Batches that wait for the gate to open.
   int admitted_ GUARDED_BY(mutex_) = 0;  ///< Those of them that the next snapshot waits for.
 };

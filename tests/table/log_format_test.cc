@@ -93,7 +93,7 @@ TEST(LogFormatTest, AHeaderIsThatOfItsSegment) {
     EXPECT_TRUE(IsFailure(DecodeLogHeader(flipped, kDatabase, kNumber, &header),
                           Status::Code::kCorruption, "log segment 9"));
   }
-  EncodeFixed32(bytes.data() + 40, kLogFormatVersion + 1);
+  EncodeFixed32(bytes.data() + 40, kEncryptedLogFormatVersion + 1);
   EncodeFixed32(bytes.data() + 60, Crc32c(bytes.data(), 60));
   EXPECT_TRUE(DecodeLogHeader(bytes, kDatabase, kNumber, &header).IsNotSupported());
 }

@@ -143,13 +143,13 @@ TEST(TableMetaTest, DamageAndTruncationAreSeen) {
 TEST(TableMetaTest, NewerFormatIsRefusedByName) {
   Random random(TestSeed(33));
   std::string bytes = Encode(RandomMeta(&random));
-  EncodeFixed16(bytes.data() + 4, 6);
+  EncodeFixed16(bytes.data() + 4, 7);
   EncodeFixed32(bytes.data() + bytes.size() - 4, Crc32c(bytes.data(), bytes.size() - 4));
   Slice input = bytes;
   TableMeta decoded;
   const Status status = DecodeTableMeta(&input, &decoded);
   EXPECT_TRUE(status.IsNotSupported());
-  EXPECT_NE(status.ToString().find("version 6"), std::string::npos);
+  EXPECT_NE(status.ToString().find("version 7"), std::string::npos);
 }
 
 TEST(TableMetaTest, SectionsOutsideOfTheTableAreRefused) {
