@@ -137,7 +137,7 @@ bool PointLookup::Next(pool::PointRead* read) {
       return true;
     const Placement& placement = table_->meta().placement;
     if (table_->meta().sealed()) {
-      if (NextOfSealed(offset, read)) return true;
+      if (NextFetch(offset, /*turn=*/0, read)) return true;
       continue;
     }
     if (placement.redundancy.striped()) {
@@ -202,18 +202,12 @@ bool PointLookup::NextOfStriped(const Placement& placement, uint64_t offset,
       return true;
     source_.turn = 1;
   }
-  if (source_.turn > 1) {
-    Fail(std::move(failure_));
-    return false;
-  }
-  read->from = {};
-  fetch_.offset = offset;
-  return true;
+  return NextFetch(offset, /*turn=*/1, read);
 }
 
-bool PointLookup::NextOfSealed(uint64_t offset, pool::PointRead* read) {
+bool PointLookup::NextFetch(uint64_t offset, int turn, pool::PointRead* read) {
   // The extent has turned to all nodes that there are.
-  if (source_.turn > 0) {
+  if (source_.turn > turn) {
     Fail(std::move(failure_));
     return false;
   }

@@ -34,8 +34,8 @@ namespace nacre {
 ///     }
 ///
 /// A read without an address takes bytes of several nodes, since one is lost, or has to be opened,
-/// as the table is encrypted. What lies in memory
-/// that this process has mapped is not read but loaded, once the processor has fetched it.
+/// as the table is encrypted. What lies in memory that this process has mapped is not read but
+/// loaded, once the processor has fetched it.
 ///
 /// Records have checksums, and so has an index as a whole. A single bucket has none: what it finds
 /// is proved by the record, unless the table has several of a key; what it does not find, by the
@@ -109,7 +109,8 @@ class PointLookup {
   /// What of a replicated table is to be read next. False: every copy has failed.
   bool NextCopy(const Placement& placement, uint64_t offset, pool::PointRead* read);
   bool NextOfStriped(const Placement& placement, uint64_t offset, pool::PointRead* read);
-  bool NextOfSealed(uint64_t offset, pool::PointRead* read);
+  /// Names a read without an address, unless the turn of the table's extent, `turn`, is over.
+  bool NextFetch(uint64_t offset, int turn, pool::PointRead* read);
   /// What is encrypted has to be compared with its checksums: what does not open fails there.
   bool Verifies() const { return verify_checksums_ || table_->meta().sealed(); }
   /// Another copy of the bytes may be whole; else `failure` stands.

@@ -13,22 +13,13 @@
 #include "pool/store/damage_finder.h"
 #include "pool/store/read_plan.h"
 #include "pool/store/remote_table.h"
+#include "table/format/failed_read.h"
 #include "util/memory/loadable_memory.h"
 #include "util/mutex.h"
 #include "util/planted_bug.h"
 
 namespace nacre::pool {
 namespace {
-
-/// A read that could not even be started.
-class FailedRead : public PendingRead {
- public:
-  explicit FailedRead(Status status) : status_(std::move(status)) {}
-  Status Await(Slice* /*bytes*/) override { return status_; }
-
- private:
-  const Status status_;
-};
 
 class LocalRead : public PendingRead {
  public:

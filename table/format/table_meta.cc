@@ -152,13 +152,15 @@ void EncodeSeal(const TableSeal& seal, std::string* dst) {
   PutLengthPrefixedSlice(dst, seal.salt());
 }
 
-/// Without bounds.
-bool GetSeal(Slice* input, TableMeta* meta) {
+/// With the bounds, which are sealed; empty: they are not known.
+bool GetSeal(Slice* input, std::string smallest, std::string largest,
+             std::shared_ptr<const TableSeal>* seal) {
   std::string key_id;
   std::string salt;
   if (!GetString(input, &key_id) || !GetString(input, &salt)) return false;
   if (!IsKeyId(key_id) || salt.size() != TableSeal::kSaltBytes) return false;
-  meta->seal = std::make_shared<TableSeal>(std::move(key_id), std::move(salt));
+  *seal = std::make_shared<TableSeal>(std::move(key_id), std::move(salt), std::move(smallest),
+                                      std::move(largest));
   return true;
 }
 
@@ -293,9 +295,9 @@ Status DecodeTableMeta(Slice* input, TableMeta* meta) {
   }
   meta->seal = nullptr;
   if (sealed) {
-    if (!GetSeal(&rest, meta)) return MalformedMeta("malformed seal");
-    meta->seal = std::make_shared<TableSeal>(meta->seal->key_id(), meta->seal->salt(),
-                                             std::move(meta->smallest), std::move(meta->largest));
+    if (!GetSeal(&rest, std::move(meta->smallest), std::move(meta->largest), &meta->seal)) {
+      return MalformedMeta("malformed seal");
+    }
     meta->smallest.assign(kTagBytes, '\0');
     meta->largest.assign(kTagBytes, '\0');
     meta->bounds_shortened = true;
@@ -388,13 +390,23 @@ Status ReadFooter(Extent* extent, TableMeta* meta) {
   }
 }
 
+namespace {
+
+/// Its bounds are shortened to their tags.
+TableMeta WithoutUserKeys(const TableMeta& meta) {
+  TableMeta head = meta;
+  head.bounds_shortened = true;
+  head.smallest = meta.smallest.substr(meta.smallest.size() - kTagBytes);
+  head.largest = meta.largest.substr(meta.largest.size() - kTagBytes);
+  return head;
+}
+
+}  // namespace
+
 Status EncodeFragmentHead(const TableMeta& meta, std::string* dst) {
   if (meta.sealed()) {
-    TableMeta head = meta;
+    TableMeta head = WithoutUserKeys(meta);
     head.seal = nullptr;
-    head.bounds_shortened = true;
-    head.smallest = meta.smallest.substr(meta.smallest.size() - kTagBytes);
-    head.largest = meta.largest.substr(meta.largest.size() - kTagBytes);
     NACRE_RETURN_IF_ERROR(EncodeFragmentHead(head, dst));
     std::string seal;
     PutFixed32(&seal, kSealMagic);
@@ -411,10 +423,7 @@ Status EncodeFragmentHead(const TableMeta& meta, std::string* dst) {
     return Status::OK();
   }
   // Both bounds keep their tags and share the room that is left for user keys.
-  TableMeta head = meta;
-  head.bounds_shortened = true;
-  head.smallest = meta.smallest.substr(meta.smallest.size() - kTagBytes);
-  head.largest = meta.largest.substr(meta.largest.size() - kTagBytes);
+  TableMeta head = WithoutUserKeys(meta);
   // A length of that many bytes takes one byte more than that of a tag alone.
   const size_t least = FooterBytes(head) - kFooterTrailerBytes + 2;
   if (least > kFragmentHeadBytes) {
@@ -437,7 +446,7 @@ Status DecodeFragmentHead(const Slice& bytes, TableMeta* meta) {
   }
   input.remove_prefix(sizeof(kSealMagic));
   TableMeta sealed = *meta;
-  if (!GetSeal(&input, &sealed) || input.size() < kCrcBytes) return Status::OK();
+  if (!GetSeal(&input, {}, {}, &sealed.seal) || input.size() < kCrcBytes) return Status::OK();
   const auto covered = static_cast<size_t>(input.data() - seal.data());
   if (DecodeFixed32(input.data()) != Crc32c(seal.data(), covered)) return Status::OK();
   NACRE_RETURN_IF_ERROR(CheckTableMeta(sealed));

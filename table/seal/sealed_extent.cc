@@ -4,6 +4,7 @@
 #include <string>
 #include <utility>
 
+#include "table/format/failed_read.h"
 #include "table/format/table_seal.h"
 
 namespace nacre {
@@ -67,16 +68,6 @@ class CopiedBytes final : public PendingRead {
   const size_t length_;
 };
 
-/// A read of what the table does not have.
-class ReadBeyond final : public PendingRead {
- public:
-  explicit ReadBeyond(Status status) : status_(std::move(status)) {}
-  Status Await(Slice* /*bytes*/) override { return status_; }
-
- private:
-  const Status status_;
-};
-
 class SealedExtent final : public Extent {
  public:
   SealedExtent(std::shared_ptr<const TableSeal> seal, std::shared_ptr<Extent> stored)
@@ -110,7 +101,7 @@ class SealedExtent final : public Extent {
   template <typename Start>
   std::unique_ptr<PendingRead> Read(uint64_t offset, size_t n, const Start& start) {
     if (offset > size_ || n > size_ - offset) {
-      return std::make_unique<ReadBeyond>(
+      return std::make_unique<FailedRead>(
           Status::Corruption("read of bytes " + std::to_string(offset) + " to " +
                              std::to_string(offset + n) + " of " + std::to_string(size_)));
     }
