@@ -222,7 +222,7 @@ Status ShardedDBImpl::TakeSnapshot(std::shared_ptr<ShardedSnapshot>* snapshot) {
   using std::chrono::milliseconds;
   constexpr milliseconds kPause(1);
   // Batches wait while the gates are closed. One that is waited for here may need another one to
-  // end, or a shard that waits for one to be opened, so now and then they have to be let through.
+  // end, so now and then they have to be let through.
   constexpr milliseconds kAttempt(500);
   const Deadline deadline = OperationDeadline();
   for (;;) {
@@ -230,9 +230,9 @@ Status ShardedDBImpl::TakeSnapshot(std::shared_ptr<ShardedSnapshot>* snapshot) {
     const Deadline attempt =
         Deadline::After(clock_, std::min<std::chrono::nanoseconds>(kAttempt, deadline.Remaining()));
     const Status status = TakeSharedSnapshot(view, attempt, snapshot);
-    // A shard has moved, or a gate was closed for too long.
-    const bool moved = (status.IsFenced() || status.IsAborted()) && views_->MayChange(*view);
-    if (!moved && !status.IsTimedOut()) return status;
+    const bool moved = status.IsFenced() && views_->MayChange(*view);
+    const bool gate_was_opened = status.IsAborted();
+    if (!moved && !gate_was_opened && !status.IsTimedOut()) return status;
     if (deadline.Expired()) return Status::TimedOut(status.ToString());
     clock_->SleepFor(kPause);
   }

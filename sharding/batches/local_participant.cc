@@ -314,7 +314,7 @@ Status LocalParticipant::Open() {
     for (KeySet& set : keys) set.family = shard_->KeyspaceId(set.family);
     NACRE_RETURN_IF_ERROR(shard_->holds()->Acquire(name, std::move(keys), deadline));
     // It may have been decided, so no snapshot may be taken before it is committed here, too.
-    NACRE_RETURN_IF_ERROR(shard_->local_owner()->gate()->Enter(name, deadline));
+    shard_->local_owner()->gate()->EnterAtOnce(name);
     batches_.emplace(name, Batch{.part = std::move(*updates),
                                  .has_entry = true,
                                  .in_gate = true,

@@ -16,11 +16,7 @@ Status SnapshotGate::Enter(const std::string& batch, Deadline deadline,
     return !deadline.Expired() && (given_up == nullptr || !given_up->load());
   };
   MutexLock lock(&mutex_);
-  if (const auto entered = entered_.find(batch); entered != entered_.end()) {
-    ++entered->second;
-    return Status::OK();
-  }
-  if (closed_ != 0) {
+  if (closed_ != 0 && !entered_.contains(batch)) {
     ++waiting_;
     while (closed_ != 0 && may_wait()) changed_.WaitFor(deadline.Remaining());
     --waiting_;
@@ -30,10 +26,19 @@ Status SnapshotGate::Enter(const std::string& batch, Deadline deadline,
     if (admitted_ > 0) --admitted_;
     changed_.SignalAll();
   }
-  // Another shard's part of the batch may have waited beside this one.
+  AddEntered(batch);
+  return Status::OK();
+}
+
+void SnapshotGate::EnterAtOnce(const std::string& batch) {
+  MutexLock lock(&mutex_);
+  if (closed_ != 0 && !entered_.contains(batch)) OpenNow();
+  AddEntered(batch);
+}
+
+void SnapshotGate::AddEntered(const std::string& batch) {
   ++entered_[batch];
   batches_.store(entered_.size(), std::memory_order_seq_cst);
-  return Status::OK();
 }
 
 void SnapshotGate::Wake() {

@@ -33,7 +33,8 @@ namespace nacre {
 /// which they came.
 ///
 /// Nothing waits in a circle: snapshots close the gates, and batches enter them, in the order of
-/// the owners' ids.
+/// the owners' ids. Batches that a shard finds prepared when it is opened keep no order, so they do
+/// not wait: a snapshot that has closed the gate fails, and is taken anew.
 ///
 /// Thread safety: all methods may be called from many threads at once.
 class SnapshotGate {
@@ -51,6 +52,9 @@ class SnapshotGate {
   /// and Wake was called.
   Status Enter(const std::string& batch, Deadline deadline,
                const std::atomic<bool>* given_up = nullptr) EXCLUDES(mutex_);
+  /// As Enter for a batch that an earlier process may have decided. Does not wait: where a snapshot
+  /// has closed the gate, it opens it, and the snapshot fails.
+  void EnterAtOnce(const std::string& batch) EXCLUDES(mutex_);
   /// No batch is between Enter and its last Leave. Sequentially consistent.
   bool empty() const { return batches_.load(std::memory_order_seq_cst) == 0; }
   /// Has those that wait look whether they still do.
@@ -84,6 +88,7 @@ class SnapshotGate {
 
  private:
   void OpenNow() REQUIRES(mutex_);
+  void AddEntered(const std::string& batch) REQUIRES(mutex_);
 
   std::atomic<bool> taking_{false};
   std::atomic<size_t> batches_{0};  ///< Those in entered_.
