@@ -53,7 +53,7 @@ Status LocalShard::LatestSequenceOf(uint32_t family, const Slice& key, SequenceN
 }
 
 Status LocalShard::OutcomeOfWrite(Status status) const {
-  if (!status.IsFenced() || !context_.may_move) [[likely]]
+  if (!IsOfClosedDatabase(status) || !context_.may_move) [[likely]]
     return status;
   // It may have reached the log before that was taken away.
   return Status::TimedOut(Lost(status).ToString());
@@ -66,7 +66,7 @@ Status LocalShard::CheckOwned() const {
   PinnableSlice value;
   const Status status = db_->Get({}, nullptr, Slice(), &value);
   if (status.ok() || status.IsNotFound()) return left() ? Left() : Status::OK();
-  return status.IsFenced() ? Lost(status) : status;
+  return IsOfClosedDatabase(status) ? Lost(status) : status;
 }
 
 Status LocalShard::AwaitOperations(Deadline deadline) {
@@ -76,9 +76,11 @@ Status LocalShard::AwaitOperations(Deadline deadline) {
 
 Status LocalShard::Left() const { return Status::Fenced(fmt::format("shard {} has moved", id())); }
 
-Status LocalShard::Lost(const Status& fenced) const {
+Status LocalShard::Lost(const Status& status) const {
+  // It is closed while operations still run if these do not end.
+  if (left()) return Left();
   lost_.store(true, std::memory_order_relaxed);
-  return fenced.WithContext(fmt::format("shard {}", id()));
+  return status.WithContext(fmt::format("shard {}", id()));
 }
 
 Status LocalShard::Leave(Deadline deadline) {

@@ -148,7 +148,8 @@ class LocalShard final : public Shard {
     if (operations_.fencing()) operations_.RelaxIfQuiet(context_.clock->NowNanos());
   }
   Status Left() const;
-  Status Lost(const Status& fenced) const;
+  /// What `status`, which is of a closed database, means: another process has the shard.
+  Status Lost(const Status& status) const;
   void Publish(Families families) REQUIRES(mutex_);
 
   const Context context_;
@@ -199,8 +200,8 @@ Status LocalShard::In(const Keys& keys, const Work& work, bool* would_wait) {
 template <typename Keys, typename Work>
 Status LocalShard::Read(const Keys& keys, const Work& work, bool* would_wait) {
   Status status = In(keys, work, would_wait);
-  if (status.IsFenced() && context_.may_move) [[unlikely]]
-    return left() ? status : Lost(status);
+  if (IsOfClosedDatabase(status) && context_.may_move) [[unlikely]]
+    return Lost(status);
   return status;
 }
 
@@ -214,7 +215,7 @@ Status LocalShard::Write(const Keys& keys, const Work& work, bool* would_wait) {
         return work();
       },
       would_wait);
-  if (!status.IsFenced() || !begun) [[likely]]
+  if (!IsOfClosedDatabase(status) || !begun) [[likely]]
     return status;
   return OutcomeOfWrite(std::move(status));
 }
@@ -225,7 +226,7 @@ Status LocalShard::ReadAt(const Keys& keys, const Work& work) {
   if (holds_.any()) [[unlikely]]
     NACRE_RETURN_IF_ERROR(holds_.CheckFailed(keys()));
   Status status = left() ? Left() : work();
-  const bool lost = status.IsFenced() && context_.may_move;
+  const bool lost = IsOfClosedDatabase(status) && context_.may_move;
   if (lost || left()) [[unlikely]]
     return Status::Aborted("shard " + std::to_string(id()) +
                            " has moved since the snapshot was taken");
@@ -238,7 +239,7 @@ Status LocalShard::Do(const Work& work) const {
   Status status = work();
   if (status.ok() || !context_.may_move) return status;
   if (left()) return Left();
-  return status.IsFenced() ? Lost(status) : status;
+  return IsOfClosedDatabase(status) ? Lost(status) : status;
 }
 
 }  // namespace nacre

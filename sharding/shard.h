@@ -5,6 +5,7 @@
 
 #include "nacre/column_family.h"
 #include "nacre/db.h"
+#include "nacre/status.h"
 #include "sharding/batches/batch_participant.h"
 #include "sharding/shard_owner.h"
 
@@ -12,6 +13,12 @@ namespace nacre {
 
 class LocalShard;
 class LockParticipant;
+
+/// Whether a database answers so because another process has taken it over, or because it was
+/// closed here while the operation ran.
+inline bool IsOfClosedDatabase(const Status& status) {
+  return status.IsFenced() || status.IsShutdownInProgress();
+}
 
 /// One shard of a keyspace, as this process reaches it. Either its database is open here
 /// (LocalShard), or another process serves it.

@@ -9,13 +9,15 @@
 #include "nacre/db.h"
 #include "nacre/slice.h"
 #include "nacre/status.h"
+#include "sharding/shard.h"
 
 namespace nacre {
 
 /// The first answer that says that a shard has moved; or OK.
 inline Status MovedOf(std::span<const Status> answers) {
-  const auto moved = std::ranges::find_if(
-      answers, [](const Status& status) { return status.IsFenced() || status.IsAborted(); });
+  const auto moved = std::ranges::find_if(answers, [](const Status& status) {
+    return IsOfClosedDatabase(status) || status.IsAborted();
+  });
   return moved == answers.end() ? Status::OK() : *moved;
 }
 

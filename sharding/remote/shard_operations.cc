@@ -42,7 +42,7 @@ Status ReadKeys(LocalShard* shard, ColumnFamilyHandle* handle, const ReadOptions
     shard->db()->MultiGet(options, handle, count, keys.data(), values.data(), statuses.data());
   }
   for (size_t i = 0; i < count; ++i) {
-    if (statuses[i].IsFenced()) return statuses[i];
+    if (IsOfClosedDatabase(statuses[i])) return statuses[i];
     AddValue(statuses[i], values[i], reply);
   }
   return Status::OK();
