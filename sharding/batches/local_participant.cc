@@ -117,7 +117,8 @@ Status LocalParticipant::BeginCommit(const std::string& batch, Deadline deadline
   Batch* const entry = BeginWriting(batch);
   if (entry == nullptr) return Left();
   Status status;
-  if (!NACRE_PLANTED_BUG("batch.committed-while-a-snapshot-is-taken")) {
+  // It has entered if the shard was opened anew since it was prepared.
+  if (!entry->in_gate && !NACRE_PLANTED_BUG("batch.committed-while-a-snapshot-is-taken")) {
     status = shard_->local_owner()->gate()->Enter(batch, deadline, &leaving_);
     entry->in_gate = status.ok();
     if (!status.ok() && leaving_.load()) status = Left();
