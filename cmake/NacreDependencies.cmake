@@ -32,6 +32,7 @@ endif()
 if(NACRE_BUILD_TOOLS)
   pkg_check_modules(nacre_gflags REQUIRED IMPORTED_TARGET GLOBAL gflags)
   pkg_check_modules(nacre_httplib REQUIRED IMPORTED_TARGET GLOBAL cpp-httplib)
+  pkg_check_modules(nacre_luajit REQUIRED IMPORTED_TARGET GLOBAL luajit)
   pkg_check_modules(nacre_lmdb REQUIRED IMPORTED_TARGET GLOBAL lmdb)
   pkg_check_modules(nacre_jemalloc REQUIRED IMPORTED_TARGET GLOBAL jemalloc)
   # Its header for the extension, the library for the tests that load that.

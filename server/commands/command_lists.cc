@@ -8,7 +8,8 @@ constexpr CommandList kLists[] = {
     &HashCommands,     &ListCommands,      &ListEndCommands,        &KeyCommands,
     &KeySpaceCommands, &LcsCommands,       &RangeCommands,          &ServerCommands,
     &PubSubCommands,   &SortedSetCommands, &SortedSetRangeCommands, &SortedSetStoreCommands,
-    &SetCommands,      &StringCommands,    &TransactionCommands,    &SentinelCommands,
+    &SetCommands,      &StringCommands,    &TransactionCommands,    &ScriptCommands,
+    &SentinelCommands,
 };
 
 }  // namespace

@@ -19,6 +19,7 @@ std::span<const Command> ListCommands();
 std::span<const Command> ListEndCommands();
 std::span<const Command> PubSubCommands();
 std::span<const Command> RangeCommands();
+std::span<const Command> ScriptCommands();
 std::span<const Command> SentinelCommands();
 std::span<const Command> ServerCommands();
 std::span<const Command> SetCommands();

@@ -76,10 +76,10 @@ Task<void> PubSubCommand(Call& call) {
 }
 
 constexpr Command kPubSubCommands[] = {
-    {"subscribe", &Subscribe, -2, kSubscribed | kWithoutStore},
-    {"psubscribe", &Subscribe, -2, kSubscribed | kWithoutStore},
-    {"unsubscribe", &Unsubscribe, -1, kSubscribed | kWithoutStore},
-    {"punsubscribe", &Unsubscribe, -1, kSubscribed | kWithoutStore},
+    {"subscribe", &Subscribe, -2, kSubscribed | kWithoutStore | kNoScript},
+    {"psubscribe", &Subscribe, -2, kSubscribed | kWithoutStore | kNoScript},
+    {"unsubscribe", &Unsubscribe, -1, kSubscribed | kWithoutStore | kNoScript},
+    {"punsubscribe", &Unsubscribe, -1, kSubscribed | kWithoutStore | kNoScript},
     {"publish", &Publish, 3, kFast},
     {"pubsub", &PubSubCommand, -2, 0},
 };

@@ -33,6 +33,7 @@ enum CommandFlags : uint32_t {
   kFast = 1024,          ///< Its time does not depend on the sizes of values.
   kMetaRowsOnly = 2048,  ///< It reads no rows but the meta rows of the keys that it names.
   kWithoutStore = 4096,  ///< Also of a server that waits for the database.
+  kNoScript = 8192,      ///< Not within a script.
 };
 
 /// One command on its way from its arguments to its answer.

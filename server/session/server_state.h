@@ -13,6 +13,8 @@
 #include "nacre/async.h"
 #include "server/loop/event_loop.h"
 #include "server/resp/request_parser.h"
+#include "server/scripts/lua_engine.h"
+#include "server/scripts/script_library.h"
 #include "server/session/command.h"
 #include "server/session/cursor_table.h"
 #include "server/session/master.h"
@@ -43,6 +45,7 @@ struct LoopState {
   Random random;                                   ///< For commands that choose elements at random.
   std::map<uint64_t, Client*> clients;             ///< By their ids.
   std::vector<std::unique_ptr<Call>> spare_calls;  ///< For the next requests.
+  std::unique_ptr<LuaEngine> lua;                  ///< Made for the first script.
   std::atomic<uint64_t> commands{0};
 };
 
@@ -65,6 +68,7 @@ class ServerState {
   CursorTable cursors;
   PubSub pubsub;
   SnapshotTable snapshots;
+  ScriptLibrary scripts;
   std::vector<std::unique_ptr<LoopState>> loops;
   std::unordered_map<std::string_view, const Command*> commands;
   std::string address;  ///< HOST:PORT that is listened at.

@@ -51,6 +51,20 @@ void UnitOfWork::Unlock() {
   locks_.clear();
 }
 
+bool UnitOfWork::Holds(const SlotLock& lock) const {
+  const auto held = std::ranges::lower_bound(locks_, lock.slot, {}, &SlotLock::slot);
+  return held != locks_.end() && held->slot == lock.slot && held->mode >= lock.mode;
+}
+
+void UnitOfWork::Discard() {
+  rows_.clear();
+  cleared_.clear();
+  touched_.clear();
+  sweeps_.clear();
+  expired_ = 0;
+  ahead_ = {};
+}
+
 // ---- Keys ---------------------------------------------------------------------------------------
 
 Task<std::optional<Meta>> UnitOfWork::Find(int database, std::string_view key) {

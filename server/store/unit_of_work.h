@@ -82,6 +82,10 @@ class UnitOfWork {
 
   Task<void> Lock(std::vector<SlotLock> locks);
   void Unlock();
+  /// Whether what it holds allows as much as `lock` does.
+  bool Holds(const SlotLock& lock) const;
+  /// Forgets all changes since the last write, and what was read. The locks stay.
+  void Discard();
 
   // ---- Keys ---------------------------------------------------------------------------------
 

@@ -69,6 +69,7 @@ UNITS = {
     "unit/pubsub": (15, {"/^Keyspace notifications": EVENTS}),
     "unit/protocol": (19, {}),
     "unit/quit": (3, {}),
+    "unit/scripting": (1, {}),
     "unit/slowlog": (8, {
         "SLOWLOG - Rewritten commands are logged as their original command": GEO,
     }),

@@ -1,0 +1,67 @@
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <map>
+#include <memory>
+#include <set>
+#include <string>
+#include <string_view>
+
+#include "util/mutex.h"
+
+namespace nacre::server {
+
+/// The scripts that a server has been given, by the SHA-1 of their sources. As with Redis they are
+/// gone when the server ends, and clients give them again.
+///
+/// Thread safety: all of it may be used from many threads at once.
+class ScriptLibrary {
+ public:
+  struct Script {
+    std::string source;
+    std::string sha;
+    /// It has named keys that it had not declared, so that it needs all locks.
+    std::atomic<bool> names_other_keys{false};
+  };
+  /// A script that runs. It is known to SCRIPT KILL while this lives.
+  class Run {
+   public:
+    explicit Run(ScriptLibrary* library);
+    ~Run();
+    Run(const Run&) = delete;
+    Run& operator=(const Run&) = delete;
+
+    bool killed() const { return killed_.load(std::memory_order_relaxed); }
+    /// It has changed something, and is not killed any more.
+    void SetWrote() { wrote_.store(true, std::memory_order_relaxed); }
+
+   private:
+    friend class ScriptLibrary;
+    ScriptLibrary* const library_;
+    std::atomic<bool> killed_{false};
+    std::atomic<bool> wrote_{false};
+  };
+  enum class Killed : uint8_t { kNoneRuns, kHasWritten, kKilled };
+
+  /// 40 hexadecimal digits in lower case.
+  static std::string Sha1(std::string_view bytes);
+
+  /// The script of this source, which is kept if there is room (kBytesMax).
+  std::shared_ptr<Script> Add(std::string_view source) EXCLUDES(mutex_);
+  /// Null: there is none. `sha` in upper or lower case.
+  std::shared_ptr<Script> Find(std::string_view sha) const EXCLUDES(mutex_);
+  void Clear() EXCLUDES(mutex_);
+  /// Has all scripts that run, and have changed nothing, end with an error.
+  Killed Kill() EXCLUDES(mutex_);
+
+ private:
+  static constexpr size_t kBytesMax = size_t{64} << 20;
+
+  mutable Mutex mutex_;
+  std::map<std::string, std::shared_ptr<Script>, std::less<>> scripts_ GUARDED_BY(mutex_);
+  size_t bytes_ GUARDED_BY(mutex_) = 0;  ///< What the sources take.
+  std::set<Run*> running_ GUARDED_BY(mutex_);
+};
+
+}  // namespace nacre::server
