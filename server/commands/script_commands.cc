@@ -61,6 +61,10 @@ class ScriptRun {
 
   /// Cuts the arguments into keys and others. Answers an error and false if that cannot be.
   bool TakeArguments() {
+    if (!script_->error.empty()) {
+      call_.reply.Error(script_->error);
+      return false;
+    }
     int64_t keys = 0;
     if (!IntegerArgument(call_, kKeyCount, &keys)) return false;
     if (keys < 0) {
@@ -163,11 +167,11 @@ class ScriptRun {
     if (!TakesArguments(*part.command, part.argc())) {
       return "ERR Wrong number of args calling Redis command from script";
     }
-    constexpr uint32_t kNever = kNoScript | kNoAuth | kNoMulti | kAtOnce | kAdmin;
+    constexpr uint32_t kNever = kNoScript | kNoAuth | kNoMulti | kAtOnce | kAdmin | kBlocks;
     if ((part.command->flags & kNever) != 0) {
       return "ERR This Redis command is not allowed from script";
     }
-    if (ReadsOnly(call_) && (part.command->flags & kWrites) != 0) {
+    if ((ReadsOnly(call_) || script_->reads_only) && (part.command->flags & kWrites) != 0) {
       return "ERR Write commands are not allowed from read-only scripts.";
     }
     return nullptr;
@@ -194,13 +198,14 @@ Task<void> Eval(Call& call) {
 }
 
 void LoadScript(Call& call) {
-  std::string error;
-  const std::string_view source = call.arg(2);
-  if (EngineOf(call).Begin(ScriptLibrary::Sha1(source), source, {}, {}, &error) == nullptr) {
+  const std::shared_ptr<Script> script = call.server->scripts.Add(call.arg(2));
+  std::string error = script->error;
+  if (error.empty()) EngineOf(call).Begin(script->sha, script->source, {}, {}, &error);
+  if (!error.empty()) {
     call.reply.Error(error);
     return;
   }
-  call.reply.Bulk(call.server->scripts.Add(source)->sha);
+  call.reply.Bulk(script->sha);
 }
 
 void KillScripts(Call& call) {

@@ -43,7 +43,9 @@ std::string ClientsSection(const Call& call) {
 std::string MemorySection(const Call& call) {
   rusage usage{};
   ::getrusage(RUSAGE_SELF, &usage);
-  std::string text = fmt::format("used_memory_peak:{}\r\nmaxmemory:0\r\n", usage.ru_maxrss * 1024);
+  std::string text =
+      fmt::format("used_memory_peak:{}\r\nmaxmemory:0\r\nnumber_of_cached_scripts:{}\r\n",
+                  usage.ru_maxrss * 1024, call.server->scripts.size());
   uint64_t tables = 0;
   if (call.loop->serving() &&
       call.server->store->db()->GetIntProperty("nacre.total-sst-files-size", &tables)) {

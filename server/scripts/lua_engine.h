@@ -52,7 +52,7 @@ class LuaScript {
   LuaEngine* const engine_;
   const std::string name_;  ///< For errors.
   lua_State* thread_ = nullptr;
-  int reference_ = 0;  ///< Of the thread, in the registry.
+  int reference_ = 0;  ///< To the thread, in the registry.
   int arguments_ = 0;  ///< What the next Resume passes on.
   int protocol_ = 2;
   std::vector<std::string> command_;

@@ -7,8 +7,8 @@ namespace nacre::server {
 /// share everything else, so it cannot be changed.
 inline constexpr char kLuaPrelude[] = R"lua(
 local run_command, set_protocol, sha1hex, load_text, json, version = ...
-local getinfo, error, type, tostring, setmetatable = debug.getinfo, error, type, tostring, setmetatable
-local getmetatable, rawset = getmetatable, rawset
+local getinfo, error, type, tostring = debug.getinfo, error, type, tostring
+local getmetatable, setmetatable, rawset = getmetatable, setmetatable, rawset
 
 local read_only = setmetatable({}, {__mode = 'k'})
 local function refuse() error('Attempt to modify a readonly table', 2) end
@@ -17,6 +17,7 @@ local function protect(t)
   read_only[shown] = true
   return shown
 end
+local nothing = protect({})
 
 local major, minor, patch = version:match('(%d+)%.(%d+)%.(%d+)')
 local redis = {
@@ -80,11 +81,19 @@ local function load_script(text, name)
 end
 
 local globals = {
-  assert = assert, collectgarbage = collectgarbage, error = error, getmetatable = getmetatable,
-  ipairs = ipairs, load = load_script, loadstring = load_script, next = next, pairs = pairs,
-  pcall = pcall, rawequal = rawequal, rawget = rawget, select = select,
-  setmetatable = setmetatable, tonumber = tonumber, tostring = tostring, type = type,
-  unpack = unpack, xpcall = xpcall, _VERSION = _VERSION,
+  assert = assert, error = error, ipairs = ipairs,
+  load = load_script, loadstring = load_script, next = next, pairs = pairs, pcall = pcall,
+  rawequal = rawequal, rawget = rawget, select = select, tonumber = tonumber, tostring = tostring,
+  type = type, unpack = unpack, xpcall = xpcall, _VERSION = _VERSION,
+  collectgarbage = function(what) return what == 'count' and collectgarbage('count') or 0 end,
+  getmetatable = function(t)
+    if read_only[t] then return nothing end
+    return getmetatable(t)
+  end,
+  setmetatable = function(t, meta)
+    if read_only[t] then refuse() end
+    return setmetatable(t, meta)
+  end,
   rawset = function(t, name, value)
     if read_only[t] then refuse() end
     return rawset(t, name, value)

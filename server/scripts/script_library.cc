@@ -2,11 +2,55 @@
 
 #include <openssl/sha.h>
 
+#include <algorithm>
 #include <array>
 
 #include "server/resp/numbers.h"
 
 namespace nacre::server {
+namespace {
+
+std::string_view TakeWord(std::string_view* text, char separator) {
+  const size_t end = std::min(text->find(separator), text->size());
+  const std::string_view word = text->substr(0, end);
+  text->remove_prefix(std::min(end + 1, text->size()));
+  return word;
+}
+
+/// Reads the first line, if it is one such as "#!lua flags=no-writes,allow-stale".
+void ReadHeader(ScriptLibrary::Script* script) {
+  std::string_view rest(script->source);
+  if (!rest.starts_with("#!")) return;
+  if (rest.find('\n') == std::string_view::npos) {
+    script->error = "ERR Invalid script shebang";
+    return;
+  }
+  std::string_view line = TakeWord(&rest, '\n').substr(2);
+  const std::string_view engine = TakeWord(&line, ' ');
+  if (engine != "lua") {
+    script->error = "ERR Unexpected engine in script shebang: " + std::string(engine);
+  }
+  while (!line.empty() && script->error.empty()) {
+    std::string_view option = TakeWord(&line, ' ');
+    if (option.empty()) continue;
+    if (!option.starts_with("flags=")) {
+      script->error = "ERR Unknown lua shebang option: " + std::string(option);
+      break;
+    }
+    option.remove_prefix(std::string_view("flags=").size());
+    while (!option.empty()) {
+      const std::string_view flag = TakeWord(&option, ',');
+      if (flag == "no-writes") {
+        script->reads_only = true;
+      } else if (flag != "allow-oom" && flag != "allow-stale" && flag != "no-cluster" &&
+                 flag != "allow-cross-slot-keys") {
+        script->error = "ERR Unexpected flag in script shebang: " + std::string(flag);
+      }
+    }
+  }
+}
+
+}  // namespace
 
 ScriptLibrary::Run::Run(ScriptLibrary* library) : library_(library) {
   MutexLock lock(&library_->mutex_);
@@ -37,7 +81,8 @@ std::shared_ptr<ScriptLibrary::Script> ScriptLibrary::Add(std::string_view sourc
   const auto script = std::make_shared<Script>();
   script->source = source;
   script->sha = sha;
-  if (bytes_ + source.size() > kBytesMax) return script;
+  ReadHeader(script.get());
+  if (!script->error.empty() || bytes_ + source.size() > kBytesMax) return script;
   bytes_ += source.size();
   scripts_.emplace(std::move(sha), script);
   return script;

@@ -21,6 +21,8 @@ class ScriptLibrary {
   struct Script {
     std::string source;
     std::string sha;
+    bool reads_only = false;  ///< As its first line says.
+    std::string error;        ///< What is wrong with that line.
     /// It has named keys that it had not declared, so that it needs all locks.
     std::atomic<bool> names_other_keys{false};
   };
@@ -47,10 +49,14 @@ class ScriptLibrary {
   /// 40 hexadecimal digits in lower case.
   static std::string Sha1(std::string_view bytes);
 
-  /// The script of this source, which is kept if there is room (kBytesMax).
+  /// The script of this source, which is kept if there is room (kBytesMax) and it has no error.
   std::shared_ptr<Script> Add(std::string_view source) EXCLUDES(mutex_);
   /// Null: there is none. `sha` in upper or lower case.
   std::shared_ptr<Script> Find(std::string_view sha) const EXCLUDES(mutex_);
+  size_t size() const EXCLUDES(mutex_) {
+    MutexLock lock(&mutex_);
+    return scripts_.size();
+  }
   void Clear() EXCLUDES(mutex_);
   /// Has all scripts that run, and have changed nothing, end with an error.
   Killed Kill() EXCLUDES(mutex_);
