@@ -230,6 +230,7 @@ Status Server::Stop(std::chrono::milliseconds patience) {
       }
     });
     AwaitNoClients(patience);
+    state_.scripts.CutOff();
     for (const auto& each : state_.loops) {
       LoopState* const loop = each.get();
       loop->loop.Post([loop] {

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "util/log.h"
+#include "util/simulation.h"
 
 namespace nacre::pool {
 namespace {
@@ -27,6 +28,8 @@ class PollTime {
  public:
   /// Work was found `nanos` after there was none.
   void Found(uint64_t nanos) {
+    // Only threads that sleep let others go on in a simulation.
+    if (Simulation::Current() != nullptr) return;
     prompt_ = nanos <= kMostNanos ? std::min(prompt_ + 1, kManyPrompt) : prompt_ / 2;
   }
   uint64_t nanos() const { return prompt_ >= kFewPrompt ? kMostNanos : kLeastNanos; }

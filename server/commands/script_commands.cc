@@ -36,7 +36,7 @@ void DeclaredKeys(const Call& call, std::vector<KeyRef>* keys) {
 void MoreLocks(const Call& call, std::vector<SlotLock>* locks) {
   // The unit of EXEC cannot begin anew.
   bool all = call.in_exec;
-  if (!all && call.argc() > kScript) {
+  if (!all && call.argc() > kScript && call.server->scripts.any_names_other_keys()) {
     const std::string sha =
         ByName(call) ? std::string(call.arg(kScript)) : ScriptLibrary::Sha1(call.arg(kScript));
     const std::shared_ptr<Script> script = call.server->scripts.Find(sha);
@@ -101,6 +101,7 @@ class ScriptRun {
       call_.reply.Error(error);
       co_return true;
     }
+    lua->set_must_end([this] { return running_.cut_off() || running_.killed(); });
     database_ = call_.client->database;
     const int database_before = database_;
     const bool whole = co_await Follow(lua.get());
@@ -127,6 +128,10 @@ class ScriptRun {
       if (step == LuaScript::Step::kPause || turns % Yield::kTasksMax == 0) {
         co_await Yield(&call_.loop->loop);
       }
+      if (running_.cut_off()) {
+        call_.unit->Fail(Status::Aborted("the server ends"));
+        co_return true;
+      }
       if (running_.killed()) {
         call_.reply.Error("ERR Error running script: Script killed by user with SCRIPT KILL.");
         co_return true;
@@ -151,7 +156,7 @@ class ScriptRun {
     } else {
       for (const SlotLock& lock : LocksOf(part)) {
         if (call_.unit->Holds(lock)) continue;
-        script_->names_other_keys.store(true, std::memory_order_relaxed);
+        call_.server->scripts.NoteOtherKeys(script_.get());
         co_return false;
       }
       co_await part.command->handler(part);

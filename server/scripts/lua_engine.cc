@@ -26,10 +26,8 @@ std::string_view TextAt(lua_State* lua, int index) {
   return text == nullptr ? std::string_view() : std::string_view(text, size);
 }
 
-/// A hook: the script goes on when it is resumed. Within a callback of a C function it cannot stop.
-void Interrupt(lua_State* lua, lua_Debug* /*where*/) {
-  if (lua_isyieldable(lua) != 0) lua_yield(lua, 0);
-}
+/// The key of the engine in the registry.
+constexpr char kEngineKey = 0;
 
 int Append(lua_State* /*lua*/, const void* bytes, size_t size, void* to) {
   static_cast<std::string*>(to)->append(static_cast<const char*>(bytes), size);
@@ -48,6 +46,24 @@ void PushTexts(lua_State* lua, const std::vector<std::string_view>& texts) {
 
 // Errors of Lua may leave these by longjmp, so nothing in them has a destructor then.
 struct LuaEngine::Functions {
+  static LuaScript* ScriptOf(lua_State* lua) {
+    lua_pushlightuserdata(lua, const_cast<char*>(&kEngineKey));
+    lua_rawget(lua, LUA_REGISTRYINDEX);
+    auto* const engine = static_cast<LuaEngine*>(lua_touserdata(lua, -1));
+    lua_pop(lua, 1);
+    const auto script = engine->scripts_.find(lua);
+    return script == engine->scripts_.end() ? nullptr : script->second;
+  }
+  /// A hook, called after so many instructions: the script stops, and goes on when it is resumed.
+  static void Interrupt(lua_State* lua, lua_Debug* /*where*/) {
+    if (lua_isyieldable(lua) != 0) {
+      lua_yield(lua, 0);
+      return;
+    }
+    const LuaScript* const script = ScriptOf(lua);
+    const bool ends = script != nullptr && script->must_end_ && script->must_end_();
+    if (ends) luaL_error(lua, "the script has to end");
+  }
   /// Has the script stop until the command is answered, or returns an error.
   static int RunCommand(lua_State* lua) {
     const int count = lua_gettop(lua);
@@ -68,11 +84,8 @@ struct LuaEngine::Functions {
     return lua_yield(lua, count);
   }
   static int SetProtocol(lua_State* lua) {
-    auto* const engine = static_cast<LuaEngine*>(lua_touserdata(lua, lua_upvalueindex(1)));
-    const auto script = engine->scripts_.find(lua);
-    if (script != engine->scripts_.end()) {
-      script->second->protocol_ = static_cast<int>(lua_tointeger(lua, 1));
-    }
+    LuaScript* const script = ScriptOf(lua);
+    if (script != nullptr) script->protocol_ = static_cast<int>(lua_tointeger(lua, 1));
     return 0;
   }
   static int Sha1Hex(lua_State* lua) {
@@ -104,11 +117,13 @@ LuaEngine::LuaEngine(const std::string& version, uint64_t seed) : lua_(luaL_news
   lua_call(lua_, 1, 0);
   lua_pop(lua_, 1);
 
+  lua_pushlightuserdata(lua_, const_cast<char*>(&kEngineKey));
+  lua_pushlightuserdata(lua_, this);
+  lua_rawset(lua_, LUA_REGISTRYINDEX);
   luaL_loadbuffer(lua_, kLuaPrelude, sizeof(kLuaPrelude) - 1, "@prelude");
   for (const lua_CFunction function : {&Functions::RunCommand, &Functions::SetProtocol,
                                        &Functions::Sha1Hex, &Functions::LoadText}) {
-    lua_pushlightuserdata(lua_, this);
-    lua_pushcclosure(lua_, function, 1);
+    lua_pushcfunction(lua_, function);
   }
   // Debian's lua-cjson, which need not be there.
   lua_getglobal(lua_, "require");
@@ -120,7 +135,7 @@ LuaEngine::LuaEngine(const std::string& version, uint64_t seed) : lua_(luaL_news
   lua_pushstring(lua_, version.c_str());
   lua_call(lua_, 6, 1);
   new_variables_ = luaL_ref(lua_, LUA_REGISTRYINDEX);
-  lua_sethook(lua_, &Interrupt, LUA_MASKCOUNT, kInstructionsOfTurn);
+  lua_sethook(lua_, &Functions::Interrupt, LUA_MASKCOUNT, kInstructionsOfTurn);
 }
 
 LuaEngine::~LuaEngine() { lua_close(lua_); }

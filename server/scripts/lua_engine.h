@@ -1,10 +1,12 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <string_view>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "server/resp/reply.h"
@@ -32,6 +34,9 @@ class LuaScript {
   LuaScript(const LuaScript&) = delete;
   LuaScript& operator=(const LuaScript&) = delete;
 
+  /// Asked where the script runs for long and cannot be stopped: in a callback of a C function. The
+  /// callback fails if it has to end.
+  void set_must_end(std::function<bool()> must_end) { must_end_ = std::move(must_end); }
   Step Resume();
   /// The words of the command, at least one.
   const std::vector<std::string>& command() const { return command_; }
@@ -55,6 +60,7 @@ class LuaScript {
   int reference_ = 0;  ///< To the thread, in the registry.
   int arguments_ = 0;  ///< What the next Resume passes on.
   int protocol_ = 2;
+  std::function<bool()> must_end_;
   std::vector<std::string> command_;
   std::string error_;
 };
@@ -81,7 +87,7 @@ class LuaEngine {
 
  private:
   friend class LuaScript;
-  /// Functions that the prelude is given; the engine is their upvalue.
+  /// What Lua calls.
   struct Functions;
 
   /// Pushes the script's function to `thread`, whose variables it will use.

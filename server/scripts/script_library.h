@@ -23,7 +23,7 @@ class ScriptLibrary {
     std::string sha;
     bool reads_only = false;  ///< As its first line says.
     std::string error;        ///< What is wrong with that line.
-    /// It has named keys that it had not declared, so that it needs all locks.
+    /// See NoteOtherKeys.
     std::atomic<bool> names_other_keys{false};
   };
   /// A script that runs. It is known to SCRIPT KILL while this lives.
@@ -35,6 +35,8 @@ class ScriptLibrary {
     Run& operator=(const Run&) = delete;
 
     bool killed() const { return killed_.load(std::memory_order_relaxed); }
+    /// The server ends: the script must, too, and nothing that it has changed may take effect.
+    bool cut_off() const { return library_->cuts_off_.load(std::memory_order_relaxed); }
     /// It has changed something, and is not killed any more.
     void SetWrote() { wrote_.store(true, std::memory_order_relaxed); }
 
@@ -58,12 +60,25 @@ class ScriptLibrary {
     return scripts_.size();
   }
   void Clear() EXCLUDES(mutex_);
+  /// The script has named keys that it had not declared, so it needs all locks from now on.
+  void NoteOtherKeys(Script* script) {
+    script->names_other_keys.store(true, std::memory_order_relaxed);
+    any_names_other_keys_.store(true, std::memory_order_relaxed);
+  }
+  /// Whether that was said of any script.
+  bool any_names_other_keys() const {
+    return any_names_other_keys_.load(std::memory_order_relaxed);
+  }
+  /// All scripts end, those that begin later as well.
+  void CutOff() { cuts_off_.store(true, std::memory_order_relaxed); }
   /// Has all scripts that run, and have changed nothing, end with an error.
   Killed Kill() EXCLUDES(mutex_);
 
  private:
   static constexpr size_t kBytesMax = size_t{64} << 20;
 
+  std::atomic<bool> any_names_other_keys_{false};
+  std::atomic<bool> cuts_off_{false};
   mutable Mutex mutex_;
   std::map<std::string, std::shared_ptr<Script>, std::less<>> scripts_ GUARDED_BY(mutex_);
   size_t bytes_ GUARDED_BY(mutex_) = 0;  ///< What the sources take.

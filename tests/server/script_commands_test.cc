@@ -4,7 +4,7 @@
 
 #include <gtest/gtest.h>
 
-#include <atomic>
+#include <chrono>
 #include <memory>
 #include <string>
 #include <thread>
@@ -258,6 +258,15 @@ TEST_F(ScriptCommandsTest, AScriptWithoutAnEndIsKilledAndHoldsUpNobody) {
   }
   const std::string answer = client_->Read();
   EXPECT_TRUE(answer == ":2" || refused == "+OK") << answer;
+}
+
+TEST_F(ScriptCommandsTest, AServerThatStopsCutsScriptsOff) {
+  const std::unique_ptr<RedisClient> in_callback = Connect();
+  client_->Send(CommandOf("redis.call('SET', KEYS[1], 1); while true do end", {"k"}, {}));
+  in_callback->Send(CommandOf("('x'):gsub('x', function() while true do end end)", {}, {}));
+  // Whether they have begun or not.
+  std::this_thread::sleep_for(std::chrono::milliseconds(50));
+  EXPECT_TRUE(IsOk(server_->Stop(std::chrono::milliseconds(100))));
 }
 
 TEST_F(ScriptCommandsTest, TheFirstLineMaySayWhatItNeeds) {
