@@ -28,8 +28,6 @@ class PollTime {
  public:
   /// Work was found `nanos` after there was none.
   void Found(uint64_t nanos) {
-    // Only threads that sleep let others go on in a simulation.
-    if (Simulation::Current() != nullptr) return;
     prompt_ = nanos <= kMostNanos ? std::min(prompt_ + 1, kManyPrompt) : prompt_ / 2;
   }
   uint64_t nanos() const { return prompt_ >= kFewPrompt ? kMostNanos : kLeastNanos; }
@@ -146,7 +144,9 @@ void RequestServer::AcceptLoop() {
 void RequestServer::Loop() {
   uint64_t next_sweep = 0;
   uint64_t idle_since = 0;
-  bool slept = false;
+  uint64_t slept_since = 0;
+  // Only threads that sleep let others go on in a simulation.
+  const bool adapts = Simulation::Current() == nullptr;
   PollTime poll_time;
   int busy_rounds = 0;
   while (true) {
@@ -158,9 +158,12 @@ void RequestServer::Loop() {
     const int n = queue_->Poll(completions, 32);
     for (int i = 0; i < n; ++i) TakeCompletion(completions[i]);
     if (n > 0) {
-      if (idle_since != 0) poll_time.Found(slept ? clock_->NowNanos() - idle_since : 0);
-      idle_since = 0;
-      slept = false;
+      if (adapts && slept_since != 0) {
+        poll_time.Found(clock_->NowNanos() - slept_since);
+      } else if (adapts && idle_since != 0) {
+        poll_time.Found(0);
+      }
+      idle_since = slept_since = 0;
       if (++busy_rounds < kBusyRounds) continue;
     }
     busy_rounds = 0;
@@ -173,13 +176,14 @@ void RequestServer::Loop() {
     }
     if (n > 0) continue;
     if (idle_since == 0) idle_since = now;
-    if (!slept && now - idle_since < poll_time.nanos()) continue;
+    if (now - idle_since < poll_time.nanos()) continue;
+    if (slept_since == 0) slept_since = idle_since;
     const Status woken = queue_->Wait(std::chrono::nanoseconds(next_sweep - now));
     if (!woken.ok() && !woken.IsTimedOut()) {
       Log(options_.log, LogLevel::kError, "{}: cannot wait: {}", address_, woken.ToString());
       clock_->SleepFor(milliseconds(1));
     }
-    slept = true;
+    idle_since = 0;
   }
 }
 
