@@ -1,5 +1,4 @@
 #include <memory>
-#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -102,8 +101,7 @@ class ScriptRun {
       co_return true;
     }
     lua->set_must_end([this] { return running_.cut_off() || running_.killed(); });
-    database_ = call_.client->database;
-    const int database_before = database_;
+    const int database_before = call_.client->database;  // A script selects for itself.
     const bool whole = co_await Follow(lua.get());
     call_.client->database = database_before;
     co_return whole;
@@ -141,16 +139,10 @@ class ScriptRun {
 
   /// Runs what the script asks for. False as RunOnce.
   Task<bool> RunCommand(LuaScript* lua) {
-    Call part;
+    Call part = call_.NewPart();
     for (const std::string& word : lua->command()) part.request.args.push_back(word);
     part.command = call_.server->FindCommand(part.arg(0));
-    part.client = call_.client;
-    part.loop = call_.loop;
-    part.server = call_.server;
-    part.unit = call_.unit;
     part.reply.set_protocol(lua->protocol());
-    part.database = database_;
-    part.in_exec = true;
     if (const char* const refusal = RefusalOf(part); refusal != nullptr) {
       part.reply.Error(refusal);
     } else {
@@ -160,7 +152,6 @@ class ScriptRun {
         co_return false;
       }
       co_await part.command->handler(part);
-      database_ = call_.client->database;
     }
     lua->Answer(part.reply.bytes());
     co_return true;
@@ -187,7 +178,6 @@ class ScriptRun {
   ScriptLibrary::Run running_;
   std::vector<std::string_view> keys_;
   std::vector<std::string_view> arguments_;
-  int database_ = 0;  ///< That the script has selected.
 };
 
 /// EVAL, EVALSHA and those that only read.

@@ -49,20 +49,13 @@ Task<void> Discard(Call& call) {
 
 /// The call of a command that was queued, which then has no arguments any more if it `takes` them.
 Call CallOf(const Call& exec, QueuedCommand& queued, bool takes) {
-  Call call;
+  Call call = exec.NewPart();
   if (takes) {
     call.request = std::move(queued.request);
   } else {
     call.request.args = queued.request.args;
   }
   call.command = queued.command;
-  call.client = exec.client;
-  call.loop = exec.loop;
-  call.server = exec.server;
-  call.unit = exec.unit;
-  call.reply.set_protocol(exec.client->protocol);
-  call.database = exec.client->database;
-  call.in_exec = true;
   return call;
 }
 

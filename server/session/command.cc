@@ -12,6 +12,18 @@ constexpr size_t kKeptBytesMax = size_t{4} << 10;
 
 }  // namespace
 
+Call Call::NewPart() const {
+  Call part;
+  part.client = client;
+  part.loop = loop;
+  part.server = server;
+  part.unit = unit;
+  part.reply.set_protocol(client->protocol);
+  part.database = client->database;
+  part.in_exec = true;
+  return part;
+}
+
 void Call::Reset() {
   Request kept = std::move(request);
   Reply kept_reply = std::move(reply);

@@ -53,6 +53,8 @@ struct Call {
   bool answered = true;  ///< CLIENT REPLY may have it otherwise.
   bool done = false;
 
+  /// A command within this one, which is EXEC or runs a script; its words are still to be given.
+  Call NewPart() const;
   /// Makes it as new, but for the memory that it has.
   void Reset();
 
