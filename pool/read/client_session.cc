@@ -21,6 +21,12 @@ constexpr size_t LandingBytes(uint32_t length) {
   return (size_t{length} + kLandingAlignment - 1) / kLandingAlignment * kLandingAlignment;
 }
 
+/// A request that ends so at once was posted to a connection that had broken before, as those of a
+/// process do that is stopped for a while. That says nothing of the node.
+bool HadBroken(rdma::CompletionCode code) {
+  return code == rdma::CompletionCode::kPeerGone || code == rdma::CompletionCode::kFlushed;
+}
+
 }  // namespace
 
 Status ClientSession::Create(Fabric* fabric, std::unique_ptr<ClientSession>* session) {
@@ -56,11 +62,18 @@ bool ClientSession::ReadOne(PointRead* read) {
   read->data = landing_data_;
   rdma::Completion completion;
   const bool any = queue_->Poll(&completion, 1) == 1;
-  if (any && completion.id == id && completion.code == rdma::CompletionCode::kSuccess) [[likely]] {
-    target.ended = number;
-    if (!read->status.ok()) [[unlikely]]
-      read->status = Status::OK();
-    return true;
+  if (any && completion.id == id) [[likely]] {
+    if (completion.code == rdma::CompletionCode::kSuccess) [[likely]] {
+      target.ended = number;
+      if (!read->status.ok()) [[unlikely]]
+        read->status = Status::OK();
+      return true;
+    }
+    if (HadBroken(completion.code) && target.ended + 1 == number) {
+      // Nothing else is under way on it: the long way connects again.
+      target = {.posted = number, .ended = number};
+      return false;
+    }
   }
   read->status = Status::OK();
   Window* window = BeginWindow({read, 1});

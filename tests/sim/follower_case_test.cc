@@ -162,6 +162,46 @@ TEST(FollowerCaseTest, DamageIsNotToldOfATableThatWasReadWhileItsOtherCopyWasAwa
 // A follower reads the log anew for a second owner, cannot finish, and by the time that it can read
 // the segments a third owner has freed them and used them for its own: they look like a log that
 // ends early, and the follower cannot learn from the root that its manifest is out of date.
+TEST(FollowerCaseTest, OneThatWasCutOffReadsOverNewConnections) {
+  Tell(
+      [](Scheduler* scheduler, Case* c) {
+        constexpr size_t kKeys = 40;
+        const ProcessId owner = c->NewProcess("owner");
+        const ProcessId follower = c->NewProcess("follower");
+        std::unique_ptr<DB> db;
+        std::unique_ptr<DB> following;
+        WriteTable(c, owner, kKeys, &db);
+        const auto read = [&](size_t i) {
+          std::string value;
+          return following->Get({}, FollowerKey(i % kKeys), &value);
+        };
+        bool connected = false;
+        bool goes_on = false;
+        bool done = false;
+        c->cluster().Run(follower, "read", [&] {
+          c->Expect(DB::OpenAsSecondary(c->DatabaseOptions(), "db", &following));
+          for (size_t i = 0; i < kKeys; ++i) c->Expect(read(i));
+          connected = true;
+          while (!goes_on) Clock::System()->SleepFor(milliseconds(10));
+          // Its connections have broken, which another thread has long found out.
+          for (size_t i = 0; i < kKeys; ++i) c->Expect(read(i));
+          done = true;
+        });
+        c->Await("the connections", [&] { return connected; });
+        c->CutOffFromAll(follower);
+        Clock::System()->SleepFor(seconds(5 + scheduler->Uniform(10)));
+        c->Heal();
+        size_t reads = 0;
+        c->In(follower, [&] {
+          c->Await("reads of another thread", [&] { return read(reads++).ok() && reads > 100; });
+        });
+        goes_on = true;
+        c->Await("the reads", [&] { return done; });
+        return std::to_string(scheduler->steps());
+      },
+      6);
+}
+
 TEST(FollowerCaseTest, ALogThatWasFreedMeanwhileIsNotTakenForAShorterOne) {
   constexpr size_t kNodes = 9;
   constexpr size_t kKeys = 400;
