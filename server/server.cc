@@ -10,6 +10,7 @@
 
 #include "server/commands/command_lists.h"
 #include "server/session/connection.h"
+#include "server/session/permission.h"
 #include "server/session/probe.h"
 #include "server/session/sweeper.h"
 #include "server/session/watch_table.h"
@@ -75,10 +76,11 @@ Status Server::Check(const ServerOptions& options) {
 
 Status Server::Start(const ServerOptions& options, std::unique_ptr<Server>* server) {
   NACRE_RETURN_IF_ERROR(Check(options));
+  std::unique_ptr<Server> started(new Server(options));
+  NACRE_RETURN_IF_ERROR(started->MakeUsers());
   std::unique_ptr<Store> store;
   NACRE_RETURN_IF_ERROR(
       Store::Open(options.database, options.database_name, options.databases, &store));
-  std::unique_ptr<Server> started(new Server(options));
   NACRE_RETURN_IF_ERROR(started->Open(std::move(store)));
   *server = std::move(started);
   return Status::OK();
@@ -87,6 +89,7 @@ Status Server::Start(const ServerOptions& options, std::unique_ptr<Server>* serv
 Status Server::StartWaiting(const ServerOptions& options, std::unique_ptr<Server>* server) {
   NACRE_RETURN_IF_ERROR(Check(options));
   std::unique_ptr<Server> started(new Server(options));
+  NACRE_RETURN_IF_ERROR(started->MakeUsers());
   NACRE_RETURN_IF_ERROR(started->Open(nullptr));
   *server = std::move(started);
   return Status::OK();
@@ -103,12 +106,8 @@ Status Server::Open(std::unique_ptr<Store> store) {
   store_ = std::move(store);
   state_.store = store_.get();
   state_.master.name = options_.database_name;
-  for (const auto& list : CommandLists()) {
-    for (const Command& command : list()) state_.commands[command.name] = &command;
-  }
   if (speaks_tls()) NACRE_RETURN_IF_ERROR(ReadCertificates());
   state_.settings.clients_max.store(options_.clients_max, std::memory_order_relaxed);
-  state_.settings.set_password(options_.password);
   state_.settings.SetFixed("databases", std::to_string(options_.databases));
   state_.settings.SetFixed("io-threads", std::to_string(options_.threads));
   state_.settings.SetFixed("proto-max-bulk-len", std::to_string(state_.limits.bulk_bytes_max));
@@ -142,6 +141,21 @@ Status Server::Open(std::unique_ptr<Store> store) {
     threads_.emplace_back(fmt::format("nacre-loop{}", i), [loop] { loop->loop.Run(); });
   }
   if (store_ != nullptr) BeginToSweep();
+  return Status::OK();
+}
+
+Status Server::MakeUsers() {
+  for (const CommandList& list : CommandLists()) {
+    for (const Command& command : list.commands()) {
+      state_.commands[command.name] = &command;
+      state_.acl_commands.Add(AclCommandOf(command, list.categories));
+    }
+  }
+  state_.acl_file = options_.acl_file;
+  state_.settings.SetFixed("aclfile", options_.acl_file);
+  if (!options_.acl_file.empty()) NACRE_RETURN_IF_ERROR(state_.acl.Load(options_.acl_file));
+  state_.settings.set_password(options_.password);
+  if (!options_.password.empty()) state_.acl.SetDefaultPassword(options_.password);
   return Status::OK();
 }
 

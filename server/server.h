@@ -28,7 +28,8 @@ struct ServerOptions {
   int threads = 2;  ///< Event loops.
   int workers = 4;  ///< Threads for what walks through many rows.
   int databases = 16;
-  std::string password;  ///< Empty: clients need none.
+  std::string password;  ///< The default user's; empty: as the file of users has it, or none.
+  std::string acl_file;  ///< With the users, as Redis's aclfile; empty: there is only the default.
   TlsFiles tls;          ///< With a certificate clients speak TLS, and none does without.
   int64_t clients_max = 10'000;
   /// How often expired keys, and elements of keys that are gone, are looked for.
@@ -76,6 +77,8 @@ class Server final : public metrics::Source {
   explicit Server(const ServerOptions& options);
   static Status Check(const ServerOptions& options);
   Status Open(std::unique_ptr<Store> store);
+  /// And the commands, which the rules of users name.
+  Status MakeUsers();
   /// Has the loop use the store.
   Status Equip(LoopState* loop);
   /// Says where this server is, which has the database now. `waited`: so do others.

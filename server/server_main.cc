@@ -49,6 +49,9 @@ DEFINE_int64(maxclients, 10000, "clients that are served at once");
 DEFINE_string(requirepass_file, "",
               "file whose first line is the password that clients have to send (AUTH); empty: "
               "clients need none");
+DEFINE_string(acl_file, "",
+              "file with the users that clients log in as and what these may do, in the form of "
+              "Redis's aclfile; ACL SAVE writes it. Empty: there is the default user only");
 DEFINE_string(tls_cert_file, "",
               "file with the certificate, in PEM form, by which clients know the server: what they "
               "send at --listen is encrypted then");
@@ -109,6 +112,7 @@ Status MakeOptions(server::ServerOptions* options) {
   options->workers = FLAGS_workers;
   options->databases = FLAGS_databases;
   options->clients_max = FLAGS_maxclients;
+  options->acl_file = FLAGS_acl_file;
   options->tls = {.certificate = FLAGS_tls_cert_file,
                   .key = FLAGS_tls_key_file,
                   .authorities = FLAGS_tls_ca_cert_file};

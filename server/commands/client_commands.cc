@@ -1,52 +1,18 @@
 #include <algorithm>
-#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "server/commands/command_lists.h"
+#include "server/commands/each_client.h"
 #include "server/resp/numbers.h"
 #include "server/session/server_state.h"
 
 namespace nacre::server {
 namespace {
 
-/// Calls `work` with each client of the server, on the client's loop.
-Task<void> ForEachClient(Call& call, std::function<void(Client*, LoopState*)> work) {
-  for (const auto& each : call.server->loops) {
-    LoopState* const there = each.get();
-    OnLoop elsewhere(&call.loop->loop, &there->loop, [&work, there] {
-      // Work may close the client, which takes it out.
-      for (auto i = there->clients.begin(); i != there->clients.end();) {
-        Client* const client = (i++)->second;
-        work(client, there);
-      }
-    });
-    co_await elsewhere;
-  }
-}
-
 const char* KindOf(const Client& client) {
   return client.subscriptions() > 0 ? "pubsub" : "normal";
-}
-
-std::string Describe(const Client& client, uint64_t now_ns) {
-  const auto seconds = [&](uint64_t since) {
-    return std::to_string(now_ns > since ? (now_ns - since) / 1'000'000'000 : 0);
-  };
-  std::string flags;
-  if (client.in_multi) flags += "x";
-  if (client.blocked != nullptr) flags += "b";
-  if (client.subscriptions() > 0) flags += "P";
-  if (client.no_evict) flags += "e";
-  return "id=" + std::to_string(client.id) + " addr=" + client.address +
-         " laddr=" + client.local_address + " name=" + client.name +
-         " age=" + seconds(client.connected_at_ns) + " idle=" + seconds(client.last_seen_ns) +
-         " flags=" + (flags.empty() ? "N" : flags) + " db=" + std::to_string(client.database) +
-         " sub=" + std::to_string(client.channels.size()) +
-         " psub=" + std::to_string(client.patterns.size()) +
-         " multi=" + (client.in_multi ? std::to_string(client.queued.size()) : "-1") +
-         " cmd=" + client.last_command + " user=default resp=" + std::to_string(client.protocol);
 }
 
 /// Which clients CLIENT LIST and CLIENT KILL mean.
@@ -62,7 +28,8 @@ struct ClientFilter {
     return (ids.empty() || std::find(ids.begin(), ids.end(), client.id) != ids.end()) &&
            (address.empty() || address == client.address) &&
            (local_address.empty() || local_address == client.local_address) &&
-           (kind.empty() || kind == KindOf(client)) && (user.empty() || user == "default") &&
+           (kind.empty() || kind == KindOf(client)) &&
+           (user.empty() || (client.user != nullptr && client.user->name() == user)) &&
            client.id != but;
   }
 };
@@ -109,7 +76,7 @@ Task<void> List(Call& call) {
   std::vector<std::pair<uint64_t, std::string>> lines;
   const uint64_t now = call.loop->loop.clock()->NowNanos();
   co_await ForEachClient(call, [&](Client* client, LoopState* /*loop*/) {
-    if (filter.Takes(*client)) lines.emplace_back(client->id, Describe(*client, now));
+    if (filter.Takes(*client)) lines.emplace_back(client->id, client->Describe(now));
   });
   std::sort(lines.begin(), lines.end());
   std::string text;
@@ -137,7 +104,7 @@ bool ParseKill(Call& call, ClientFilter* filter) {
       if (!KindArgument(call, i + 1, &filter->kind)) return false;
     } else if (SameWord(call.arg(i), "USER")) {
       filter->user = value;
-      if (filter->user != "default") {
+      if (call.server->acl.Find(filter->user) == nullptr) {
         call.reply.Error("ERR No such user '" + filter->user + "'");
         return false;
       }
@@ -245,7 +212,7 @@ Task<void> ClientCommand(Call& call) {
   } else if (SameWord(what, "SETNAME") && call.argc() == 3) {
     SetName(call);
   } else if (SameWord(what, "INFO") && call.argc() == 2) {
-    call.reply.Verbatim(Describe(client, call.loop->loop.clock()->NowNanos()) + "\n");
+    call.reply.Verbatim(client.Describe(call.loop->loop.clock()->NowNanos()) + "\n");
   } else if (SameWord(what, "NO-EVICT") && call.argc() == 3) {
     const bool on = SameWord(call.arg(2), "ON");
     if (on || SameWord(call.arg(2), "OFF")) {
@@ -267,7 +234,10 @@ Task<void> ClientCommand(Call& call) {
   }
 }
 
-constexpr Command kClientCommands[] = {{"client", &ClientCommand, -2, kAdmin | kWithoutStore}};
+constexpr Command kClientCommands[] = {
+    WithSubcommands({"client", &ClientCommand, -2, kAdmin | kWithoutStore},
+                    "getname id info kill list no-evict reply setname unblock"),
+};
 
 }  // namespace
 

@@ -4,12 +4,28 @@ namespace nacre::server {
 namespace {
 
 constexpr CommandList kLists[] = {
-    &BitCommands,      &ClientCommands,    &ConnectionCommands,     &CounterCommands,
-    &HashCommands,     &ListCommands,      &ListEndCommands,        &KeyCommands,
-    &KeySpaceCommands, &LcsCommands,       &RangeCommands,          &ServerCommands,
-    &PubSubCommands,   &SortedSetCommands, &SortedSetRangeCommands, &SortedSetStoreCommands,
-    &SetCommands,      &StringCommands,    &TransactionCommands,    &ScriptCommands,
-    &SentinelCommands,
+    {&AclCommands, 0},
+    {&BitCommands, kAclBitmap},
+    {&ClientCommands, kAclConnection},
+    {&ConnectionCommands, kAclConnection},
+    {&CounterCommands, kAclString},
+    {&HashCommands, kAclHash},
+    {&KeyCommands, kAclKeyspace},
+    {&KeySpaceCommands, kAclKeyspace},
+    {&LcsCommands, kAclString},
+    {&ListCommands, kAclList},
+    {&ListEndCommands, kAclList},
+    {&PubSubCommands, kAclPubSub},
+    {&RangeCommands, kAclKeyspace},
+    {&ScriptCommands, kAclScripting},
+    {&SentinelCommands, kAclDangerous},
+    {&ServerCommands, 0},
+    {&SetCommands, kAclSet},
+    {&SortedSetCommands, kAclSortedSet},
+    {&SortedSetRangeCommands, kAclSortedSet},
+    {&SortedSetStoreCommands, kAclSortedSet},
+    {&StringCommands, kAclString},
+    {&TransactionCommands, kAclTransaction},
 };
 
 }  // namespace

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <span>
 
 #include "server/session/command.h"
@@ -7,6 +8,7 @@
 namespace nacre::server {
 
 // The commands of each file. They live for ever.
+std::span<const Command> AclCommands();
 std::span<const Command> BitCommands();
 std::span<const Command> ClientCommands();
 std::span<const Command> ConnectionCommands();
@@ -29,8 +31,12 @@ std::span<const Command> SortedSetStoreCommands();
 std::span<const Command> StringCommands();
 std::span<const Command> TransactionCommands();
 
+struct CommandList {
+  std::span<const Command> (*commands)();
+  uint32_t categories;  ///< All its commands have these, beside what their flags tell.
+};
+
 /// All of these.
-using CommandList = std::span<const Command> (*)();
 std::span<const CommandList> CommandLists();
 
 }  // namespace nacre::server

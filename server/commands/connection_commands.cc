@@ -1,10 +1,9 @@
-#include <openssl/crypto.h>
-
 #include <utility>
 
 #include "server/commands/command_lists.h"
 #include "server/resp/numbers.h"
 #include "server/session/execute.h"
+#include "server/session/permission.h"
 #include "server/session/server_state.h"
 #include "server/store/unix_time.h"
 
@@ -13,13 +12,6 @@ namespace {
 
 constexpr const char* kWrongPassword =
     "WRONGPASS invalid username-password pair or user is disabled.";
-
-bool IsPassword(const Call& call, std::string_view user, std::string_view password) {
-  const std::string expected = call.server->settings.password();
-  return user == "default" && (expected.empty() || (password.size() == expected.size() &&
-                                                    CRYPTO_memcmp(password.data(), expected.data(),
-                                                                  expected.size()) == 0));
-}
 
 Task<void> Ping(Call& call) {
   if (call.argc() > 2) {
@@ -50,16 +42,14 @@ Task<void> Quit(Call& call) {
 Task<void> Auth(Call& call) {
   if (call.argc() > 3) {
     call.reply.Error(kSyntaxError);
-  } else if (call.argc() == 2 && call.server->settings.password().empty()) {
+  } else if (call.argc() == 2 && call.server->acl.Find("default")->no_password()) {
     call.reply.Error(
         "ERR AUTH <password> called without any password configured for the default user. Are you "
         "sure your configuration is correct?");
-  } else if (!IsPassword(call, call.argc() == 3 ? call.arg(1) : "default",
-                         call.arg(call.argc() - 1))) {
-    call.reply.Error(kWrongPassword);
-  } else {
-    call.client->authenticated = true;
+  } else if (LogIn(call, call.argc() == 3 ? call.arg(1) : "default", call.arg(call.argc() - 1))) {
     call.reply.Ok();
+  } else {
+    call.reply.Error(kWrongPassword);
   }
   co_return;
 }
@@ -71,15 +61,13 @@ Task<void> Hello(Call& call) {
     call.reply.Error("NOPROTO unsupported protocol version");
     co_return;
   }
-  bool authenticated = client.authenticated;
   std::string name = client.name;
   for (size_t i = 2; i < call.argc();) {
     if (SameWord(call.arg(i), "AUTH") && i + 2 < call.argc()) {
-      if (!IsPassword(call, call.arg(i + 1), call.arg(i + 2))) {
+      if (!LogIn(call, call.arg(i + 1), call.arg(i + 2))) {
         call.reply.Error(kWrongPassword);
         co_return;
       }
-      authenticated = true;
       i += 3;
     } else if (SameWord(call.arg(i), "SETNAME") && i + 1 < call.argc()) {
       name = call.arg(i + 1);
@@ -89,14 +77,13 @@ Task<void> Hello(Call& call) {
       co_return;
     }
   }
-  if (!authenticated) {
+  if (!client.authenticated) {
     call.reply.Error(
         "NOAUTH HELLO must be called with the client already authenticated, otherwise the HELLO "
         "<proto> AUTH <user> <pass> option can be used to authenticate the client and select the "
         "RESP protocol version at the same time");
     co_return;
   }
-  client.authenticated = true;
   client.name = name;
   client.protocol = static_cast<int>(version);
   call.reply.set_protocol(client.protocol);
@@ -160,7 +147,7 @@ Task<void> Reset(Call& call) {
   client.protocol = 2;
   client.replies = true;
   client.no_evict = false;
-  client.authenticated = call.server->settings.password().empty();
+  BeAnyone(&client, *call.server);
   call.reply.set_protocol(2);
   call.reply.Simple("RESET");
   co_return;

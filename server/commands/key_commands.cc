@@ -335,8 +335,8 @@ constexpr Command kKeyCommands[] = {
     {"renamenx", &Rename, 3, kWrites | kFast, 1, 2, 1},
     {"copy", &Copy, -3, kWrites, 1, 1, 1, &CopyKeys},
     {"move", &Move, 3, kWrites | kFast, 1, 1, 1, &CopyKeys},
-    {"object", &Object, -2, kReads, 2, 2, 1},
-    {"memory", &Memory, -2, kReads, 2, 2, 1},
+    WithSubcommands({"object", &Object, -2, kReads, 2, 2, 1}, "encoding freq idletime refcount"),
+    WithSubcommands({"memory", &Memory, -2, kReads, 2, 2, 1}, "usage"),
 };
 
 }  // namespace

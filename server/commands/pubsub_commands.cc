@@ -12,19 +12,28 @@ namespace {
 using SubscriptionKind = PubSub::Kind;
 
 SubscriptionKind KindOfCommand(const Call& call) {
-  return call.command->name[0] == 'p' ? SubscriptionKind::kPattern : SubscriptionKind::kChannel;
+  const std::string_view name = call.command->name;
+  if (name.starts_with("ps") || name.starts_with("punsub")) return SubscriptionKind::kPattern;
+  return name.starts_with("ss") || name.starts_with("sunsub") || name == "spublish"
+             ? SubscriptionKind::kShardChannel
+             : SubscriptionKind::kChannel;
 }
 
 void AnswerSubscription(Call& call, const std::string* name) {
   // A push of RESP3 is no reply, which CLIENT REPLY could turn off.
   if (call.reply.protocol() > 2) call.answered = true;
+  const Client& client = *call.client;
+  // Those to sharded channels are counted by themselves.
+  const size_t count = KindOfCommand(call) == SubscriptionKind::kShardChannel
+                           ? client.shard_channels.size()
+                           : client.channels.size() + client.patterns.size();
   call.reply.Push(3);
   call.reply.Bulk(call.command->name);
   name == nullptr ? call.reply.Null() : call.reply.Bulk(*name);
-  call.reply.Integer(static_cast<int64_t>(call.client->subscriptions()));
+  call.reply.Integer(static_cast<int64_t>(count));
 }
 
-/// SUBSCRIBE and PSUBSCRIBE.
+/// SUBSCRIBE, PSUBSCRIBE and SSUBSCRIBE.
 Task<void> Subscribe(Call& call) {
   for (size_t i = 1; i < call.argc(); ++i) {
     const std::string name(call.arg(i));
@@ -34,11 +43,10 @@ Task<void> Subscribe(Call& call) {
   co_return;
 }
 
-/// UNSUBSCRIBE and PUNSUBSCRIBE; without names, from all.
+/// UNSUBSCRIBE, PUNSUBSCRIBE and SUNSUBSCRIBE; without names, from all.
 Task<void> Unsubscribe(Call& call) {
   const SubscriptionKind kind = KindOfCommand(call);
-  const std::set<std::string>& all =
-      kind == SubscriptionKind::kChannel ? call.client->channels : call.client->patterns;
+  const std::set<std::string>& all = PubSub::SubscriptionsOf(call.client, kind);
   std::vector<std::string> names(all.begin(), all.end());
   if (call.argc() > 1) names.assign(call.request.args.begin() + 1, call.request.args.end());
   for (const std::string& name : names) {
@@ -49,26 +57,39 @@ Task<void> Unsubscribe(Call& call) {
   co_return;
 }
 
+/// PUBLISH and SPUBLISH.
 Task<void> Publish(Call& call) {
-  call.reply.Integer(call.server->pubsub.Publish(call.arg(1), call.arg(2)));
+  call.reply.Integer(call.server->pubsub.Publish(call.arg(1), call.arg(2), KindOfCommand(call)));
   co_return;
+}
+
+void ListChannels(Call& call, SubscriptionKind kind) {
+  const auto names = call.server->pubsub.Channels(kind, call.argc() == 3 ? call.arg(2) : "*");
+  call.reply.Array(names.size());
+  for (const std::string& name : names) call.reply.Bulk(name);
+}
+
+void CountSubscribers(Call& call, SubscriptionKind kind) {
+  call.reply.Array((call.argc() - 2) * 2);
+  for (size_t i = 2; i < call.argc(); ++i) {
+    call.reply.Bulk(call.arg(i));
+    call.reply.Integer(
+        static_cast<int64_t>(call.server->pubsub.Subscribers(kind, std::string(call.arg(i)))));
+  }
 }
 
 Task<void> PubSubCommand(Call& call) {
   const std::string_view what = call.arg(1);
-  const PubSub& pubsub = call.server->pubsub;
   if (SameWord(what, "CHANNELS") && call.argc() <= 3) {
-    const auto names = pubsub.Channels(call.argc() == 3 ? call.arg(2) : "*");
-    call.reply.Array(names.size());
-    for (const std::string& name : names) call.reply.Bulk(name);
+    ListChannels(call, SubscriptionKind::kChannel);
+  } else if (SameWord(what, "SHARDCHANNELS") && call.argc() <= 3) {
+    ListChannels(call, SubscriptionKind::kShardChannel);
   } else if (SameWord(what, "NUMSUB")) {
-    call.reply.Array((call.argc() - 2) * 2);
-    for (size_t i = 2; i < call.argc(); ++i) {
-      call.reply.Bulk(call.arg(i));
-      call.reply.Integer(static_cast<int64_t>(pubsub.Subscribers(std::string(call.arg(i)))));
-    }
+    CountSubscribers(call, SubscriptionKind::kChannel);
+  } else if (SameWord(what, "SHARDNUMSUB")) {
+    CountSubscribers(call, SubscriptionKind::kShardChannel);
   } else if (SameWord(what, "NUMPAT") && call.argc() == 2) {
-    call.reply.Integer(static_cast<int64_t>(pubsub.patterns()));
+    call.reply.Integer(static_cast<int64_t>(call.server->pubsub.patterns()));
   } else {
     UnknownSubcommand(call);
   }
@@ -78,10 +99,14 @@ Task<void> PubSubCommand(Call& call) {
 constexpr Command kPubSubCommands[] = {
     {"subscribe", &Subscribe, -2, kSubscribed | kWithoutStore | kNoScript},
     {"psubscribe", &Subscribe, -2, kSubscribed | kWithoutStore | kNoScript},
+    {"ssubscribe", &Subscribe, -2, kSubscribed | kWithoutStore | kNoScript},
     {"unsubscribe", &Unsubscribe, -1, kSubscribed | kWithoutStore | kNoScript},
     {"punsubscribe", &Unsubscribe, -1, kSubscribed | kWithoutStore | kNoScript},
+    {"sunsubscribe", &Unsubscribe, -1, kSubscribed | kWithoutStore | kNoScript},
     {"publish", &Publish, 3, kFast},
-    {"pubsub", &PubSubCommand, -2, 0},
+    {"spublish", &Publish, 3, kFast},
+    WithSubcommands({"pubsub", &PubSubCommand, -2, 0},
+                    "channels numpat numsub shardchannels shardnumsub"),
 };
 
 }  // namespace

@@ -308,7 +308,7 @@ Task<void> NSnapshot(Call& call) {
 constexpr Command kRangeCommands[] = {
     {"nrange", &NRange, -3, kReads | kWholeKeySpace},
     {"nget", &NGet, 4, kReads | kFast, 1, 1, 1},
-    {"nsnapshot", &NSnapshot, -2, kNoMulti},
+    WithSubcommands({"nsnapshot", &NSnapshot, -2, kNoMulti}, "create list release"),
 };
 
 }  // namespace

@@ -7,6 +7,7 @@
 #include "server/resp/numbers.h"
 #include "server/scripts/lua_engine.h"
 #include "server/scripts/script_library.h"
+#include "server/session/permission.h"
 #include "server/session/server_state.h"
 
 // EVAL and EVALSHA, which run scripts, and SCRIPT. A script has one unit of work, as EXEC has: what
@@ -143,7 +144,9 @@ class ScriptRun {
     for (const std::string& word : lua->command()) part.request.args.push_back(word);
     part.command = call_.server->FindCommand(part.arg(0));
     part.reply.set_protocol(lua->protocol());
-    if (const char* const refusal = RefusalOf(part); refusal != nullptr) {
+    if (part.arg(0) == LuaScript::kMayRun) {
+      AnswerWhetherAllowed(&part);
+    } else if (const std::string refusal = RefusalOf(part); !refusal.empty()) {
       part.reply.Error(refusal);
     } else {
       for (const SlotLock& lock : LocksOf(part)) {
@@ -157,8 +160,20 @@ class ScriptRun {
     co_return true;
   }
 
-  /// Why a script may not run it; or null.
-  const char* RefusalOf(const Call& part) const {
+  /// The command is behind the first word.
+  void AnswerWhetherAllowed(Call* part) const {
+    std::vector<std::string_view>& words = part->request.args;
+    words.erase(words.begin());
+    part->command = words.empty() ? nullptr : call_.server->FindCommand(words[0]);
+    if (part->command == nullptr || !TakesArguments(*part->command, part->argc())) {
+      part->reply.Error("ERR Invalid command passed to redis.acl_check_cmd()");
+    } else {
+      part->reply.Integer(IsAllowed(*part) ? 1 : 0);
+    }
+  }
+
+  /// Why the script may not run it; or empty.
+  std::string RefusalOf(const Call& part) const {
     if (part.command == nullptr) return "ERR Unknown Redis command called from script";
     if (!TakesArguments(*part.command, part.argc())) {
       return "ERR Wrong number of args calling Redis command from script";
@@ -170,7 +185,7 @@ class ScriptRun {
     if ((ReadsOnly(call_) || script_->reads_only) && (part.command->flags & kWrites) != 0) {
       return "ERR Write commands are not allowed from read-only scripts.";
     }
-    return nullptr;
+    return Forbidden(part, CallContext::kScript);
   }
 
   Call& call_;
@@ -245,7 +260,7 @@ constexpr Command kScriptCommands[] = {
     {"evalsha", &Eval, -3, kWrites | kNoScript, 0, 0, 0, &DeclaredKeys, nullptr, &MoreLocks},
     {"eval_ro", &Eval, -3, kNoScript, 0, 0, 0, &DeclaredKeys, nullptr, &MoreLocks},
     {"evalsha_ro", &Eval, -3, kNoScript, 0, 0, 0, &DeclaredKeys, nullptr, &MoreLocks},
-    {"script", &ScriptCommand, -2, kNoScript},
+    WithSubcommands({"script", &ScriptCommand, -2, kNoScript}, "exists flush kill load"),
 };
 
 }  // namespace

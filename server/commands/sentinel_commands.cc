@@ -94,7 +94,8 @@ Task<void> Role(Call& call) {
 }
 
 constexpr Command kSentinelCommands[] = {
-    {"sentinel", &Sentinel, -2, kAdmin | kWithoutStore},
+    WithSubcommands({"sentinel", &Sentinel, -2, kAdmin | kWithoutStore},
+                    "get-master-addr-by-name master masters myid replicas sentinels slaves"),
     {"role", &Role, 1, kFast | kWithoutStore},
 };
 

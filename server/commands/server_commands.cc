@@ -195,11 +195,21 @@ void ConfigGet(Call& call) {
   }
 }
 
+/// Has a setting take effect that is about users.
+void TellUsers(ServerState* server, std::string_view name, std::string_view value) {
+  if (SameWord(name, "requirepass")) {
+    server->acl.SetDefaultPassword(std::string(value));
+  } else if (SameWord(name, "acl-pubsub-default")) {
+    server->acl.all_channels.store(value == "allchannels", std::memory_order_relaxed);
+  }
+}
+
 void ConfigSet(Call& call) {
   // All or nothing.
   for (const bool check_only : {true, false}) {
     for (size_t i = 2; i + 1 < call.argc(); i += 2) {
       const Status set = call.server->settings.Set(call.arg(i), call.arg(i + 1), check_only);
+      if (set.ok() && !check_only) TellUsers(call.server, call.arg(i), call.arg(i + 1));
       if (set.ok()) continue;
       const std::string name(call.arg(i));
       call.reply.Error(set.IsNotFound()
@@ -280,10 +290,11 @@ Task<void> Debug(Call& call) {
 
 constexpr Command kServerCommands[] = {
     {"info", &Info, -1, kWithoutStore},
-    {"command", &CommandCommand, -1, kWithoutStore},
-    {"config", &Config, -2, kAdmin | kWithoutStore},
-    {"slowlog", &SlowLogCommand, -2, kAdmin | kWithoutStore},
-    {"debug", &Debug, -2, kAdmin},
+    WithSubcommands({"command", &CommandCommand, -1, kWithoutStore},
+                    "count docs getkeys info list"),
+    WithSubcommands({"config", &Config, -2, kAdmin | kWithoutStore}, "get resetstat set"),
+    WithSubcommands({"slowlog", &SlowLogCommand, -2, kAdmin | kWithoutStore}, "get len reset"),
+    WithSubcommands({"debug", &Debug, -2, kAdmin}, "sleep"),
 };
 
 }  // namespace

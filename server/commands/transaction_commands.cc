@@ -8,6 +8,7 @@
 #include "server/commands/command_lists.h"
 #include "server/resp/numbers.h"
 #include "server/session/execute.h"
+#include "server/session/permission.h"
 #include "server/session/server_state.h"
 
 // MULTI, EXEC, DISCARD, WATCH and UNWATCH: EXEC locks all keys that its commands name, and those
@@ -109,7 +110,13 @@ Task<void> Exec(Call& call) {
   for (QueuedCommand& queued : commands) {
     if (++begun % Yield::kTasksMax == 0) co_await Yield(&call.loop->loop);
     Call part = CallOf(call, queued, /*takes=*/true);
-    co_await part.command->handler(part);
+    // What the user may do can have been changed since it was queued.
+    const std::string error = Forbidden(part, CallContext::kMulti);
+    if (error.empty()) {
+      co_await part.command->handler(part);
+    } else {
+      part.reply.Error(error);
+    }
     call.reply.Append(part.reply.bytes());
   }
   call.reply.set_protocol(client->protocol);

@@ -38,6 +38,9 @@ class LuaScript {
   /// callback fails if it has to end.
   void set_must_end(std::function<bool()> must_end) { must_end_ = std::move(must_end); }
   Step Resume();
+  /// In the place of a command's name: the script asks whether it may run the command behind, which
+  /// is answered with an integer.
+  static constexpr std::string_view kMayRun = "redis.acl_check_cmd";
   /// The words of the command, at least one.
   const std::vector<std::string>& command() const { return command_; }
   /// `reply` is what the command answers, in protocol().

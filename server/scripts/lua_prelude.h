@@ -37,6 +37,11 @@ function redis.call(...)
   end
   return reply
 end
+function redis.acl_check_cmd(...)
+  local reply = run_command('redis.acl_check_cmd', ...)
+  if type(reply) == 'table' then error(reply, 0) end
+  return reply == 1
+end
 function redis.sha1hex(...)
   if select('#', ...) ~= 1 then error('wrong number of arguments', 2) end
   return sha1hex(tostring((...)))

@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "server/acl/acl_user.h"
 #include "server/resp/request_parser.h"
 
 namespace nacre::server {
@@ -62,6 +63,9 @@ class Client {
   int protocol = 2;
   int database = 0;
   bool authenticated = false;
+  /// What it is logged in as, or would be if it were; see CurrentUser. Null: the user is gone.
+  std::shared_ptr<const AclUser> user;
+  uint64_t user_version = 0;  ///< The table's when it was looked up.
   bool no_evict = false;
   bool replies = true;      ///< CLIENT REPLY OFF ends it.
   bool skips_next = false;  ///< CLIENT REPLY SKIP: the command behind is not answered.
@@ -75,7 +79,10 @@ class Client {
 
   std::set<std::string> channels;
   std::set<std::string> patterns;
-  size_t subscriptions() const { return channels.size() + patterns.size(); }
+  std::set<std::string> shard_channels;
+  size_t subscriptions() const { return channels.size() + patterns.size() + shard_channels.size(); }
+  /// The line of CLIENT LIST.
+  std::string Describe(uint64_t now_ns) const;
 };
 
 }  // namespace nacre::server

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "server/acl/acl_command.h"
 #include "server/resp/numbers.h"
 
 namespace nacre::server {
@@ -105,8 +106,24 @@ void WrongArity(Call& call) {
 }
 
 void UnknownSubcommand(Call& call) {
-  call.reply.Error("ERR unknown subcommand '" + std::string(call.arg(1).substr(0, 128)) +
-                   "'. Try " + UpperCase(call.command->name) + " HELP.");
+  const Command& command = *call.command;
+  const std::string name = UpperCase(command.name);
+  std::string word(call.arg(1).substr(0, 128));
+  const std::vector<std::string_view> known = Subcommands(command.subcommands);
+  if (SameWord(word, "HELP") && call.argc() == 2) {
+    call.reply.Array(known.size() + 1);
+    call.reply.Simple(name + " <subcommand> [<arg> [value] [opt] ...]. Subcommands are:");
+    for (const std::string_view each : known) call.reply.Simple(UpperCase(each));
+  } else if (SameWord(word, "HELP")) {
+    call.reply.Error("ERR wrong number of arguments for '" + std::string(command.name) +
+                     "|help' command");
+  } else {
+    const bool is_known =
+        std::ranges::any_of(known, [&](std::string_view each) { return SameWord(each, word); });
+    call.reply.Error((is_known ? "ERR unknown subcommand or wrong number of arguments for '"
+                               : "ERR unknown subcommand '") +
+                     word + "'. Try " + name + " HELP.");
+  }
 }
 
 Task<bool> FindOfType(Call& call, std::string_view key, Type type, std::optional<Meta>* meta) {

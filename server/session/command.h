@@ -80,7 +80,15 @@ struct Command {
   bool (*replaces)(const Call& call) = nullptr;
   /// Adds locks that the keys do not tell.
   void (*more_locks)(const Call& call, std::vector<SlotLock>* locks) = nullptr;
+  /// "get set" of CONFIG: what the first argument may be. Empty: it is no subcommand.
+  const char* subcommands = "";
 };
+
+/// A command whose first argument is one of `subcommands`.
+constexpr Command WithSubcommands(Command command, const char* subcommands) {
+  command.subcommands = subcommands;
+  return command;
+}
 
 /// Appends the keys that the command names.
 void AddKeys(const Call& call, std::vector<KeyRef>* keys);
@@ -109,7 +117,8 @@ inline constexpr const char* kOutOfRange = "ERR index out of range";
 bool IntegerArgument(Call& call, size_t at, int64_t* value);
 bool FloatArgument(Call& call, size_t at, double* value);
 void WrongArity(Call& call);
-/// "ERR unknown subcommand 'x'. Try CLIENT HELP."
+/// "ERR unknown subcommand 'x'. Try CLIENT HELP."; or, if that is what was asked for, HELP's
+/// answer.
 void UnknownSubcommand(Call& call);
 
 /// Finds a key that has to be of this type or missing. Answers an error and false if it is of

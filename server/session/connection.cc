@@ -11,6 +11,7 @@
 #include "server/resp/numbers.h"
 #include "server/session/execute.h"
 #include "server/session/listener.h"
+#include "server/session/permission.h"
 #include "server/store/unix_time.h"
 
 namespace nacre::server {
@@ -58,7 +59,7 @@ Connection::Connection(int socket, std::unique_ptr<ClientStream> stream, ServerS
   id = server->next_client.fetch_add(1, std::memory_order_relaxed);
   address = NameOfEnd(socket, /*peer=*/true);
   local_address = NameOfEnd(socket, /*peer=*/false);
-  authenticated = server->settings.password().empty();
+  BeAnyone(this, *server);
   connected_at_ns = last_seen_ns = loop->loop.clock()->NowNanos();
   server->connections_total.fetch_add(1, std::memory_order_relaxed);
 }
@@ -178,6 +179,9 @@ bool Connection::Refuse(Call* call) const {
     error = "ERR wrong number of arguments for '" + std::string(command->name) + "' command";
   } else if (!authenticated && (command->flags & kNoAuth) == 0) {
     error = "NOAUTH Authentication required.";
+  } else if (error = Forbidden(*call, in_multi ? CallContext::kMulti : CallContext::kTopLevel);
+             !error.empty()) {
+    // What follows is told only to a client that may run the command.
   } else if (!loop_->serving() && (command->flags & kWithoutStore) == 0) {
     error = "LOADING another server serves the database; this one takes it over when that ends";
   } else if (protocol == 2 && subscriptions() > 0 && (command->flags & kSubscribed) == 0) {
@@ -236,7 +240,7 @@ std::vector<Call*> Connection::TakeTogether(Call* first) {
   while (calls.size() < kTogetherMax && calls_.size() < kUnansweredMax && TakeRequest()) {
     const Command* const command = next_->command;
     if (command == nullptr || (command->flags & kMetaRowsOnly) == 0 ||
-        !TakesArguments(*command, next_->argc())) {
+        !TakesArguments(*command, next_->argc()) || !IsAllowed(*next_)) {
       break;
     }
     for (const std::string_view arg : next_->request.args) bytes += arg.size();

@@ -11,6 +11,7 @@ namespace {
 
 /// A message on its way to the clients of one loop.
 struct Delivery {
+  const char* word = nullptr;  ///< What it is to those that subscribed to the channel by its name.
   std::string channel;
   std::string message;
   /// The clients, each with the pattern that it subscribed by; empty: by the channel's name.
@@ -23,7 +24,7 @@ void Deliver(LoopState* loop, const Delivery& delivery) {
     if (client == loop->clients.end()) continue;
     Reply reply(client->second->protocol);
     reply.Push(pattern.empty() ? 3 : 4);
-    reply.Bulk(pattern.empty() ? "message" : "pmessage");
+    reply.Bulk(pattern.empty() ? delivery.word : "pmessage");
     if (!pattern.empty()) reply.Bulk(pattern);
     reply.Bulk(delivery.channel);
     reply.Bulk(delivery.message);
@@ -33,16 +34,19 @@ void Deliver(LoopState* loop, const Delivery& delivery) {
 
 }  // namespace
 
+std::set<std::string>& PubSub::SubscriptionsOf(Client* client, Kind kind) {
+  if (kind == Kind::kPattern) return client->patterns;
+  return kind == Kind::kChannel ? client->channels : client->shard_channels;
+}
+
 void PubSub::Subscribe(Client* client, LoopState* loop, Kind kind, const std::string& name) {
-  const bool added =
-      (kind == Kind::kChannel ? client->channels : client->patterns).insert(name).second;
-  if (!added) return;
+  if (!SubscriptionsOf(client, kind).insert(name).second) return;
   const MutexLock lock(&mutex_);
   Of(kind)[name].emplace(loop, client->id);
 }
 
 void PubSub::Unsubscribe(Client* client, LoopState* loop, Kind kind, const std::string& name) {
-  if ((kind == Kind::kChannel ? client->channels : client->patterns).erase(name) == 0) return;
+  if (SubscriptionsOf(client, kind).erase(name) == 0) return;
   const MutexLock lock(&mutex_);
   const auto subscribers = Of(kind).find(name);
   subscribers->second.erase({loop, client->id});
@@ -50,30 +54,32 @@ void PubSub::Unsubscribe(Client* client, LoopState* loop, Kind kind, const std::
 }
 
 void PubSub::UnsubscribeAll(Client* client, LoopState* loop) {
-  while (!client->channels.empty()) {
-    Unsubscribe(client, loop, Kind::kChannel, std::string(*client->channels.begin()));
-  }
-  while (!client->patterns.empty()) {
-    Unsubscribe(client, loop, Kind::kPattern, std::string(*client->patterns.begin()));
+  for (const Kind kind : {Kind::kChannel, Kind::kPattern, Kind::kShardChannel}) {
+    const std::set<std::string>& names = SubscriptionsOf(client, kind);
+    while (!names.empty()) Unsubscribe(client, loop, kind, std::string(*names.begin()));
   }
 }
 
-int64_t PubSub::Publish(std::string_view channel, std::string_view message) {
+int64_t PubSub::Publish(std::string_view channel, std::string_view message, Kind kind) {
   std::map<LoopState*, std::vector<std::pair<uint64_t, std::string>>> to;
   int64_t count = 0;
   const MutexLock lock(&mutex_);
-  if (const auto named = channels_.find(std::string(channel)); named != channels_.end()) {
+  const ByName& channels = Of(kind);
+  if (const auto named = channels.find(std::string(channel)); named != channels.end()) {
     for (const auto& [loop, id] : named->second) to[loop].emplace_back(id, "");
     count += static_cast<int64_t>(named->second.size());
   }
-  for (const auto& [pattern, subscribers] : patterns_) {
-    if (!MatchesGlob(pattern, channel)) continue;
-    for (const auto& [loop, id] : subscribers) to[loop].emplace_back(id, pattern);
-    count += static_cast<int64_t>(subscribers.size());
+  if (kind == Kind::kChannel) {
+    for (const auto& [pattern, subscribers] : Of(Kind::kPattern)) {
+      if (!MatchesGlob(pattern, channel)) continue;
+      for (const auto& [loop, id] : subscribers) to[loop].emplace_back(id, pattern);
+      count += static_cast<int64_t>(subscribers.size());
+    }
   }
   // With the mutex held, so that all see messages of a channel in the same order.
   for (auto& [loop, clients] : to) {
     auto delivery = std::make_shared<Delivery>();
+    delivery->word = kind == Kind::kChannel ? "message" : "smessage";
     delivery->channel = channel;
     delivery->message = message;
     delivery->to = std::move(clients);
@@ -82,24 +88,24 @@ int64_t PubSub::Publish(std::string_view channel, std::string_view message) {
   return count;
 }
 
-std::vector<std::string> PubSub::Channels(std::string_view pattern) const {
+std::vector<std::string> PubSub::Channels(Kind kind, std::string_view pattern) const {
   std::vector<std::string> found;
   const MutexLock lock(&mutex_);
-  for (const auto& [name, subscribers] : channels_) {
+  for (const auto& [name, subscribers] : Of(kind)) {
     if (MatchesGlob(pattern, name)) found.push_back(name);
   }
   return found;
 }
 
-size_t PubSub::Subscribers(const std::string& channel) const {
+size_t PubSub::Subscribers(Kind kind, const std::string& channel) const {
   const MutexLock lock(&mutex_);
-  const auto found = channels_.find(channel);
-  return found == channels_.end() ? 0 : found->second.size();
+  const auto found = Of(kind).find(channel);
+  return found == Of(kind).end() ? 0 : found->second.size();
 }
 
 size_t PubSub::patterns() const {
   const MutexLock lock(&mutex_);
-  return patterns_.size();
+  return Of(Kind::kPattern).size();
 }
 
 }  // namespace nacre::server

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <map>
 #include <set>
@@ -16,13 +17,16 @@ namespace nacre::server {
 struct LoopState;
 
 /// The subscriptions to channels and patterns, and the way of messages to them. Messages of one
-/// publisher arrive in their order; they are not stored.
+/// publisher arrive in their order; they are not stored. Sharded channels have names of their own;
+/// in this server that is the only difference.
 ///
 /// Thread safety: all methods may be called from many threads at once; those with a client by its
 /// loop.
 class PubSub {
  public:
-  enum class Kind : uint8_t { kChannel, kPattern };
+  enum class Kind : uint8_t { kChannel, kPattern, kShardChannel };
+
+  static std::set<std::string>& SubscriptionsOf(Client* client, Kind kind);
 
   void Subscribe(Client* client, LoopState* loop, Kind kind, const std::string& name)
       EXCLUDES(mutex_);
@@ -30,21 +34,24 @@ class PubSub {
       EXCLUDES(mutex_);
   void UnsubscribeAll(Client* client, LoopState* loop) EXCLUDES(mutex_);
 
-  /// How many subscriptions it is sent to.
-  int64_t Publish(std::string_view channel, std::string_view message) EXCLUDES(mutex_);
+  /// How many subscriptions it is sent to. `kind`: of channels, or of sharded ones.
+  int64_t Publish(std::string_view channel, std::string_view message, Kind kind = Kind::kChannel)
+      EXCLUDES(mutex_);
 
-  /// Channels with subscribers that match the glob `pattern`.
-  std::vector<std::string> Channels(std::string_view pattern) const EXCLUDES(mutex_);
-  size_t Subscribers(const std::string& channel) const EXCLUDES(mutex_);
+  /// Channels of the kind with subscribers that match the glob `pattern`.
+  std::vector<std::string> Channels(Kind kind, std::string_view pattern) const EXCLUDES(mutex_);
+  size_t Subscribers(Kind kind, const std::string& channel) const EXCLUDES(mutex_);
   size_t patterns() const EXCLUDES(mutex_);
 
  private:
   using ByName = std::map<std::string, std::set<std::pair<LoopState*, uint64_t>>>;
-  ByName& Of(Kind kind) REQUIRES(mutex_) { return kind == Kind::kChannel ? channels_ : patterns_; }
+  ByName& Of(Kind kind) REQUIRES(mutex_) { return subscribers_[static_cast<size_t>(kind)]; }
+  const ByName& Of(Kind kind) const REQUIRES(mutex_) {
+    return subscribers_[static_cast<size_t>(kind)];
+  }
 
   mutable Mutex mutex_;
-  ByName channels_ GUARDED_BY(mutex_);
-  ByName patterns_ GUARDED_BY(mutex_);
+  std::array<ByName, 3> subscribers_ GUARDED_BY(mutex_);  ///< By kind.
 };
 
 }  // namespace nacre::server

@@ -11,6 +11,9 @@
 #include <vector>
 
 #include "nacre/async.h"
+#include "server/acl/acl_command.h"
+#include "server/acl/acl_log.h"
+#include "server/acl/acl_table.h"
 #include "server/loop/event_loop.h"
 #include "server/resp/request_parser.h"
 #include "server/scripts/lua_engine.h"
@@ -69,6 +72,10 @@ class ServerState {
   PubSub pubsub;
   SnapshotTable snapshots;
   ScriptLibrary scripts;
+  AclCatalog acl_commands;  ///< Complete before there are clients.
+  AclTable acl{&acl_commands};
+  std::string acl_file;  ///< Where ACL SAVE and LOAD have the users; empty: nowhere.
+  AclLog acl_log;
   std::vector<std::unique_ptr<LoopState>> loops;
   std::unordered_map<std::string_view, const Command*> commands;
   std::string address;  ///< HOST:PORT that is listened at.

@@ -15,32 +15,19 @@ Settings::Settings()
     : numbers_{{"maxclients", {&clients_max, 1, kMax}},
                {"timeout", {&idle_seconds_max, 0, kMax}},
                {"slowlog-log-slower-than", {&slow_micros, -1, int64_t{1} << 53}},
-               {"slowlog-max-len", {&slow_log_entries_max, 0, 1 << 20}}},
-      accepted_{{"activedefrag", "no"},
-                {"active-expire-effort", "1"},
-                {"hash-max-listpack-entries", "512"},
-                {"hash-max-listpack-value", "64"},
-                {"hash-max-ziplist-entries", "512"},
-                {"hash-max-ziplist-value", "64"},
-                {"hz", "10"},
-                {"latency-monitor-threshold", "0"},
-                {"lazyfree-lazy-expire", "no"},
-                {"lazyfree-lazy-server-del", "no"},
-                {"lazyfree-lazy-user-del", "no"},
-                {"lazyfree-lazy-user-flush", "no"},
-                {"list-compress-depth", "0"},
-                {"list-max-listpack-size", "-2"},
-                {"list-max-ziplist-size", "-2"},
-                {"set-max-intset-entries", "512"},
-                {"zset-max-listpack-entries", "128"},
-                {"zset-max-listpack-value", "64"},
-                {"zset-max-ziplist-entries", "128"},
+               {"slowlog-max-len", {&slow_log_entries_max, 0, 1 << 20}},
+               {"acllog-max-len", {&acl_log_entries_max, 0, 1 << 20}}},
+      accepted_{{"acl-pubsub-default", "resetchannels"}, {"activedefrag", "no"},
+                {"active-expire-effort", "1"},           {"hash-max-listpack-entries", "512"},
+                {"hash-max-listpack-value", "64"},       {"hash-max-ziplist-entries", "512"},
+                {"hash-max-ziplist-value", "64"},        {"hz", "10"},
+                {"latency-monitor-threshold", "0"},      {"lazyfree-lazy-expire", "no"},
+                {"lazyfree-lazy-server-del", "no"},      {"lazyfree-lazy-user-del", "no"},
+                {"lazyfree-lazy-user-flush", "no"},      {"list-compress-depth", "0"},
+                {"list-max-listpack-size", "-2"},        {"list-max-ziplist-size", "-2"},
+                {"set-max-intset-entries", "512"},       {"zset-max-listpack-entries", "128"},
+                {"zset-max-listpack-value", "64"},       {"zset-max-ziplist-entries", "128"},
                 {"zset-max-ziplist-value", "64"}} {}
-
-std::string Settings::password() const {
-  const MutexLock lock(&mutex_);
-  return password_;
-}
 
 void Settings::set_password(std::string password) {
   const MutexLock lock(&mutex_);
@@ -91,6 +78,11 @@ Status Settings::Set(std::string_view name, std::string_view value, bool check_o
   if (fixed_.contains(lower)) return Status::InvalidArgument("can't set immutable config");
   const auto accepted = accepted_.find(lower);
   if (accepted == accepted_.end()) return Status::NotFound(lower);
+  if (lower == "acl-pubsub-default" && value != "allchannels" && value != "resetchannels") {
+    return Status::InvalidArgument(
+        "argument(s) must be one of the following: allchannels, "
+        "resetchannels");
+  }
   if (!check_only) accepted->second = value;
   return Status::OK();
 }

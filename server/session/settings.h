@@ -24,8 +24,9 @@ class Settings {
   std::atomic<int64_t> idle_seconds_max{0};
   std::atomic<int64_t> slow_micros{10'000};  ///< For SLOWLOG; negative: nothing is slow.
   std::atomic<int64_t> slow_log_entries_max{128};
+  std::atomic<int64_t> acl_log_entries_max{128};
 
-  std::string password() const EXCLUDES(mutex_);
+  /// What CONFIG GET says; the users have it in effect.
   void set_password(std::string password) EXCLUDES(mutex_);
   /// Fixed while the server runs, such as "databases"; set before.
   void SetFixed(const std::string& name, std::string value) EXCLUDES(mutex_);

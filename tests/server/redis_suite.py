@@ -3,9 +3,9 @@
 usage: redis_suite.py FOLDER_OF_BINARIES CACHE_FOLDER [UNIT...]
 
 Answers 1 if a test fails, or fewer tests run than have run before; 77 if the source or Tcl is not
-to be had. What is left out is listed below, with the reasons. Three lines of the suite are changed:
+to be had. What is left out is listed below, with the reasons. Six lines of the suite are changed:
 it need not forget functions and does not use them (there are none), nor does it set what Redis
-alone can be told.
+alone can be told, and its tests of users and of sharded channels run here, too.
 """
 
 import pathlib
@@ -37,7 +37,9 @@ STREAMS = "needs streams"
 CUT_OFF = "scripts are never cut off, and others go on meanwhile"
 MSGPACK = "there is no cmsgpack"
 GEO = "needs GEOADD"
+FUNCTIONS = "needs FUNCTION"
 EVENTS = "needs keyspace notifications"
+SUBCOMMANDS = "names subcommands that there are not"
 LATER = ("clients that wait are served soon after what they wait for was acknowledged, and the "
          "test expects it to be before")
 # By unit: how many of its tests run at least, and which are left out, by name or by a pattern
@@ -69,18 +71,36 @@ UNITS = {
     }),
     "unit/bitfield": (16, {}),
     "unit/pubsub": (15, {"/^Keyspace notifications": EVENTS}),
+    "unit/pubsubshard": (9, {}),
     "unit/protocol": (19, {}),
     "unit/quit": (3, {}),
-    "unit/scripting": (83, {
+    "unit/scripting": (84, {
         "EVAL - Scripts can't run XREAD and XREADGROUP with BLOCK option": STREAMS,
         "/cmsgpack": MSGPACK,
         "CLUSTER RESET can not be invoke from within a script": "there is no CLUSTER",
-        "Script ACL check": "there are no ACL users",
         "Binary code loading failed": "string.dump is missing, which the error has other words for",
         "/^Timedout": CUT_OFF,
         "not enough good replicas": "needs min-replicas-to-write",
         "reject script do not cause a Lua stack leak": "needs maxmemory",
         "/^LUA redis.error_reply API": "INFO does not count errors by their codes",
+    }),
+    "unit/acl": (64, {
+        "ACLs including of a type includes also subcommands": STREAMS,
+        "ACLs can block all DEBUG subcommands except one": SUBCOMMANDS,
+        "ACLs set can include subcommands, if already full command exists": SUBCOMMANDS,
+        "ACLs set can exclude subcommands, if already full command exists": SUBCOMMANDS,
+        "ACL GETUSER is able to translate back command permissions": SUBCOMMANDS,
+        "/^ACL #5998 regression": SUBCOMMANDS,
+        "/^ACL CAT category - list all commands": FUNCTIONS,
+        "/^ACL requires explicit permission for scripting": FUNCTIONS,
+    }),
+    "unit/acl-v2": (23, {
+        "Test various odd commands for key permissions": "needs MIGRATE",
+        "Existence test commands are not marked as access": "needs the rules of that one",
+        "/^Test general keyspace commands require some type": "needs the rules of that one",
+        "Intersection cardinaltiy commands are access commands": "needs PFCOUNT",
+        "Cardinality commands require some type of permission to execute": STREAMS,
+        "Test sort with ACL permissions": SORT,
     }),
     "unit/slowlog": (8, {
         "SLOWLOG - Rewritten commands are logged as their original command": GEO,
@@ -132,6 +152,17 @@ def fetch(cache: pathlib.Path) -> pathlib.Path | None:
         return None
     harness.write_text(changed)
     return source
+
+
+def for_any_server(source: pathlib.Path) -> bool:
+    """Has tests run here, too, that the suite would only run with a server that it starts."""
+    for name in ("acl", "acl-v2", "pubsubshard"):
+        unit = source / f"tests/unit/{name}.tcl"
+        first, rest = unit.read_text().split("\n", 1)
+        unit.write_text(first.replace(" external:skip", "") + "\n" + rest)
+        if not first.startswith('start_server {tags {"'):
+            return False
+    return True
 
 
 def without_functions(source: pathlib.Path) -> bool:
@@ -215,6 +246,9 @@ def main() -> int:
     if source is None:
         print("skipped: the source of Redis cannot be fetched")
         return SKIPPED
+    if not for_any_server(source):
+        print("the suite's tests of users and sharded channels are not those that are known")
+        return 1
     if not without_functions(source):
         print("the suite's tests of scripts are not those that are known")
         return 1
