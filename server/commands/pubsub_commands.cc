@@ -20,8 +20,7 @@ SubscriptionKind KindOfCommand(const Call& call) {
 }
 
 void AnswerSubscription(Call& call, const std::string* name) {
-  // A push of RESP3 is no reply, which CLIENT REPLY could turn off.
-  if (call.reply.protocol() > 2) call.answered = true;
+  call.answered = true;  // It is no reply that CLIENT REPLY could turn off.
   const Client& client = *call.client;
   // Those to sharded channels are counted by themselves.
   const size_t count = KindOfCommand(call) == SubscriptionKind::kShardChannel

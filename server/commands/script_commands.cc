@@ -7,6 +7,7 @@
 #include "server/resp/numbers.h"
 #include "server/scripts/lua_engine.h"
 #include "server/scripts/script_library.h"
+#include "server/session/key_events.h"
 #include "server/session/permission.h"
 #include "server/session/server_state.h"
 
@@ -154,6 +155,7 @@ class ScriptRun {
         call_.server->scripts.NoteOtherKeys(script_.get());
         co_return false;
       }
+      const KeyEventScope scope(&part);
       co_await part.command->handler(part);
     }
     lua->Answer(part.reply.bytes());

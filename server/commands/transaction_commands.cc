@@ -8,6 +8,7 @@
 #include "server/commands/command_lists.h"
 #include "server/resp/numbers.h"
 #include "server/session/execute.h"
+#include "server/session/key_events.h"
 #include "server/session/permission.h"
 #include "server/session/server_state.h"
 
@@ -113,6 +114,7 @@ Task<void> Exec(Call& call) {
     // What the user may do can have been changed since it was queued.
     const std::string error = Forbidden(part, CallContext::kMulti);
     if (error.empty()) {
+      const KeyEventScope scope(&part);
       co_await part.command->handler(part);
     } else {
       part.reply.Error(error);

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "server/resp/numbers.h"
+#include "server/session/key_events.h"
 #include "server/session/server_state.h"
 
 namespace nacre::server {
@@ -28,11 +29,14 @@ Task<void> WriteChanges(Call* call) {
   UnitOfWork& unit = *call->unit;
   const auto touched = unit.TakeTouched();
   const std::set<int> cleared = unit.cleared();
-  call->server->expired_keys.fetch_add(unit.TakeExpired(), std::memory_order_relaxed);
+  const std::vector<ExpiredKey> expired = unit.TakeExpired();
+  const std::vector<KeyEvent> events = unit.TakeEvents();
+  call->server->expired_keys.fetch_add(expired.size(), std::memory_order_relaxed);
   AsyncStatus written = unit.Submit();
   // Later writes of the client come behind this one.
   call->client->LetNextBegin(call);
   Status status = co_await written;
+  if (status.ok()) PublishEvents(call->server, events, expired);
   unit.Written(std::move(status));
   // After a failure, too: the write may have taken place.
   for (const int database : cleared) call->server->watches.TouchAll(database);
@@ -74,6 +78,7 @@ Task<void> Execute(std::vector<Call*> calls) {
   if (rows.size() > 1) co_await unit.ReadAhead(first->database, std::move(rows));
   for (Call* call : calls) {
     call->unit = &unit;
+    const KeyEventScope scope(call);
     co_await call->command->handler(*call);
   }
   if (unit.status().ok() && unit.changed()) co_await WriteChanges(first);

@@ -11,7 +11,7 @@
 namespace nacre::server {
 namespace {
 
-using Reason = AclDenial::Reason;
+using DenialReason = AclDenial::Reason;
 
 constexpr uint8_t kR = kAclReads;
 constexpr uint8_t kW = kAclWrites;
@@ -115,12 +115,12 @@ std::string ErrorOf(const AclDenial& denial, CallContext context) {
   std::string text = "NOPERM ";
   if (context == CallContext::kScript) text += "ACL failure in script: ";
   switch (denial.reason) {
-    case Reason::kNone:
-    case Reason::kCommand:
+    case DenialReason::kNone:
+    case DenialReason::kCommand:
       return text + "this user has no permissions to run the '" + denial.object + "' command";
-    case Reason::kKey:
+    case DenialReason::kKey:
       return text + "this user has no permissions to access one of the keys used as arguments";
-    case Reason::kChannel:
+    case DenialReason::kChannel:
       return text + "this user has no permissions to access one of the channels used as arguments";
   }
   return text;
@@ -146,7 +146,7 @@ AclDenial DenialOf(const Call& call) {
   const AclUser* const user = CurrentUser(call.client, *call.server);
   if (user != nullptr && user->unrestricted()) [[likely]]
     return {};
-  if (user == nullptr) return {Reason::kCommand, 0, call.command->name};
+  if (user == nullptr) return {DenialReason::kCommand, 0, call.command->name};
   return user->Check(AclRequestOf(call));
 }
 
@@ -231,9 +231,9 @@ std::string Forbidden(const Call& call, CallContext context) {
   const AclDenial denial = DenialOf(call);
   if (!denial.denied()) [[likely]]
     return {};
-  const char* const reason = denial.reason == Reason::kCommand ? "command"
-                             : denial.reason == Reason::kKey   ? "key"
-                                                               : "channel";
+  const char* const reason = denial.reason == DenialReason::kCommand ? "command"
+                             : denial.reason == DenialReason::kKey   ? "key"
+                                                                     : "channel";
   const AclUser* const user = call.client->user.get();
   Note(call, reason, context, denial.object, user == nullptr ? "" : user->name());
   return ErrorOf(denial, context);

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "server/resp/numbers.h"
+#include "server/session/key_events.h"
 
 namespace nacre::server {
 namespace {
@@ -52,6 +53,7 @@ std::map<std::string, std::string> Settings::Get(std::string_view pattern) const
   for (const auto& [name, value] : fixed_) add(name, value);
   for (const auto& [name, value] : accepted_) add(name, value);
   add("requirepass", password_);
+  add("notify-keyspace-events", FormatEventClasses(event_classes.load(std::memory_order_relaxed)));
   return found;
 }
 
@@ -73,6 +75,14 @@ Status Settings::Set(std::string_view name, std::string_view value, bool check_o
   const MutexLock lock(&mutex_);
   if (lower == "requirepass") {
     if (!check_only) password_ = value;
+    return Status::OK();
+  }
+  if (lower == "notify-keyspace-events") {
+    uint32_t classes = 0;
+    if (!ParseEventClasses(value, &classes)) {
+      return Status::InvalidArgument("Invalid event class character. Use 'Ag$lshzxeKEtmdn'.");
+    }
+    if (!check_only) event_classes.store(classes, std::memory_order_relaxed);
     return Status::OK();
   }
   if (fixed_.contains(lower)) return Status::InvalidArgument("can't set immutable config");

@@ -25,6 +25,7 @@ class Settings {
   std::atomic<int64_t> slow_micros{10'000};  ///< For SLOWLOG; negative: nothing is slow.
   std::atomic<int64_t> slow_log_entries_max{128};
   std::atomic<int64_t> acl_log_entries_max{128};
+  std::atomic<uint32_t> event_classes{0};  ///< KeyEventClass.
 
   /// What CONFIG GET says; the users have it in effect.
   void set_password(std::string password) EXCLUDES(mutex_);

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "nacre/task.h"
+#include "server/session/key_events.h"
 #include "server/store/encoding.h"
 #include "server/store/unit_of_work.h"
 #include "server/store/unix_time.h"
@@ -50,10 +51,11 @@ Task<Swept> SweepExpired(ServerState* server, LoopState* loop, int database) {
     const std::optional<Meta> meta = co_await unit.Find(database, key);
     if (!unit.status().ok()) co_return Swept::kFailed;
   }
-  const uint64_t expired = unit.TakeExpired();
+  const std::vector<ExpiredKey> expired = unit.TakeExpired();
   const Status written = co_await unit.Submit();
   unit.Written(written);
-  server->expired_keys.fetch_add(expired, std::memory_order_relaxed);
+  if (written.ok()) PublishEvents(server, {}, expired);
+  server->expired_keys.fetch_add(expired.size(), std::memory_order_relaxed);
   co_return unit.status().ok() ? Swept::kMore : Swept::kFailed;
 }
 

@@ -61,7 +61,8 @@ void UnitOfWork::Discard() {
   cleared_.clear();
   touched_.clear();
   sweeps_.clear();
-  expired_ = 0;
+  expired_.clear();
+  events_.clear();
   ahead_ = {};
 }
 
@@ -80,7 +81,7 @@ Task<std::optional<Meta>> UnitOfWork::Find(int database, std::string_view key) {
   meta.stored_expiry_ms = meta.expires_at_ms;
   if (meta.ExpiredAt(now_ms_)) {
     if (changes_) {
-      ++expired_;
+      expired_.push_back({database, std::string(key)});
       Delete(database, MetaRow(key));
       if (meta.type != Type::kString) PutGarbage(database, key, meta.incarnation);
     }

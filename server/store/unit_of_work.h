@@ -33,6 +33,20 @@ struct TouchedKey {
   bool there = false;
 };
 
+/// A key that was met, and is deleted, since it has expired.
+struct ExpiredKey {
+  int database = 0;
+  std::string key;
+};
+
+/// Something that happened to a key, which clients may be told of.
+struct KeyEvent {
+  int database = 0;
+  std::string key;
+  const char* name = nullptr;  ///< Lives for ever.
+  uint32_t kind = 0;
+};
+
 struct Row {
   std::string key;
   std::string value;
@@ -125,8 +139,11 @@ class UnitOfWork {
   bool changed() const { return !rows_.empty() || !cleared_.empty(); }
   /// The keys that Save and Remove were called for since the last write.
   std::vector<TouchedKey> TakeTouched() { return std::exchange(touched_, {}); }
-  /// How many keys were met, and are deleted, since they have expired.
-  uint64_t TakeExpired() { return std::exchange(expired_, 0); }
+  const std::vector<TouchedKey>& touched() const { return touched_; }
+  std::vector<ExpiredKey> TakeExpired() { return std::exchange(expired_, {}); }
+  /// Events of the changes since the last write.
+  std::vector<KeyEvent>* events() { return &events_; }
+  std::vector<KeyEvent> TakeEvents() { return std::exchange(events_, {}); }
   /// The databases that Clear was called for since the last write.
   const std::set<int>& cleared() const { return cleared_; }
   /// Begins the write of all changes, of which there are some; they are visible, and as durable as
@@ -173,7 +190,8 @@ class UnitOfWork {
   std::vector<TouchedKey> touched_;
   /// For the sweeper: a database, and when there is something to be removed from it.
   std::vector<std::pair<int, uint64_t>> sweeps_;
-  uint64_t expired_ = 0;
+  std::vector<ExpiredKey> expired_;
+  std::vector<KeyEvent> events_;
   size_t gets_ = 0;
   RowsAhead ahead_;
   WriteBatch batch_;

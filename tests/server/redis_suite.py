@@ -38,7 +38,6 @@ CUT_OFF = "scripts are never cut off, and others go on meanwhile"
 MSGPACK = "there is no cmsgpack"
 GEO = "needs GEOADD"
 FUNCTIONS = "needs FUNCTION"
-EVENTS = "needs keyspace notifications"
 SUBCOMMANDS = "names subcommands that there are not"
 LATER = ("clients that wait are served soon after what they wait for was acknowledged, and the "
          "test expects it to be before")
@@ -70,7 +69,10 @@ UNITS = {
             "INFO does not count changes since the last save",
     }),
     "unit/bitfield": (16, {}),
-    "unit/pubsub": (15, {"/^Keyspace notifications": EVENTS}),
+    "unit/pubsub": (27, {
+        "Keyspace notifications: stream events test": STREAMS,
+        "Keyspace notifications: new key test": "a SET does not look whether there was a key",
+    }),
     "unit/pubsubshard": (9, {}),
     "unit/protocol": (19, {}),
     "unit/quit": (3, {}),
