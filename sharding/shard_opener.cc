@@ -122,7 +122,7 @@ Status ShardOpener::MakeShards(ShardMap* map) {
   create.create_if_missing = true;
   create.error_if_exists = true;
   std::vector<Status> statuses(map->size());
-  RunTogether("nacre-shards", map->size(), [&](size_t index) {
+  const auto make = [&](size_t index) {
     statuses[index] = CatchAll([&]() -> Status {
       const std::string database = ShardMap::DatabaseOf(name_, map->shards()[index].id);
       std::unique_ptr<DB> db;
@@ -133,7 +133,8 @@ Status ShardOpener::MakeShards(ShardMap* map) {
       NACRE_RETURN_IF_ERROR(shard.batches()->MakeFamily());
       return shard.Close();
     });
-  });
+  };
+  RunTogether("nacre-shards", map->size(), make, kAtOnce);
   for (const Status& status : statuses) NACRE_RETURN_IF_ERROR(status);
   NACRE_POINT("keyspace.shards-made");
   map->SetMade();

@@ -19,6 +19,10 @@ namespace nacre {
 /// Thread safety: OpenShard may be called from many threads at once, all else by one at a time.
 class ShardOpener {
  public:
+  /// How many shards are opened or closed at a time. Each of them asks all nodes, by threads of its
+  /// own at first; with many more at a time the last ones would time out.
+  static constexpr size_t kAtOnce = 16;
+
   /// `families` are those that the keyspace is opened with, the default one among them. All of
   /// `options` have a pool. Shards that it opens belong to `owner`, and may move from one process
   /// to another if `options` have a coordinator.

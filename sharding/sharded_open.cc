@@ -163,14 +163,15 @@ Status ShardedDBImpl::OpenAlone() {
   view->map = map;
   view->shards.resize(map.size());
   std::vector<Status> statuses(map.size());
-  RunTogether("nacre-shards", map.size(), [&](size_t index) {
+  const auto open = [&](size_t index) {
     statuses[index] = CatchAll([&]() -> Status {
       std::shared_ptr<LocalShard> shard;
       NACRE_RETURN_IF_ERROR(opener_->OpenShard(map, index, &shard));
       view->shards[index] = std::move(shard);
       return Status::OK();
     });
-  });
+  };
+  RunTogether("nacre-shards", map.size(), open, ShardOpener::kAtOnce);
   for (const Status& status : statuses) NACRE_RETURN_IF_ERROR(status);
   families_.Follow(map, *opener_, views_);
   views_->Publish(view);
@@ -207,8 +208,10 @@ Status ShardedDBImpl::Close() {
     close_status_ = member_->Close();
   } else if (const auto view = views_->latest(); view != nullptr) {
     std::vector<Status> statuses(view->shards.size());
-    RunTogether("nacre-shards", statuses.size(),
-                [&](size_t index) { statuses[index] = view->shards[index]->local()->Close(); });
+    const auto close = [&](size_t index) {
+      statuses[index] = view->shards[index]->local()->Close();
+    };
+    RunTogether("nacre-shards", statuses.size(), close, ShardOpener::kAtOnce);
     for (const Status& status : statuses) {
       if (close_status_.ok()) close_status_ = status;
     }

@@ -377,7 +377,9 @@ Status OwnedShards::CloseAll() {
   }
   prepared.clear();
   std::vector<Status> statuses(all.size());
-  RunTogether("nacre-shards", all.size(), [&](size_t i) { statuses[i] = Close(all[i]); });
+  RunTogether(
+      "nacre-shards", all.size(), [&](size_t i) { statuses[i] = Close(all[i]); },
+      ShardOpener::kAtOnce);
   for (const Status& status : statuses) NACRE_RETURN_IF_ERROR(status);
   return Status::OK();
 }

@@ -3,6 +3,7 @@
 #include <pthread.h>
 
 #include <algorithm>
+#include <atomic>
 #include <exception>
 #include <utility>
 #include <vector>
@@ -39,20 +40,26 @@ void Thread::Join() {
   thread_.join();
 }
 
-void RunTogether(const std::string& name, size_t count, const std::function<void(size_t)>& work) {
+void RunTogether(const std::string& name, size_t count, const std::function<void(size_t)>& work,
+                 size_t at_once) {
   if (count == 0) return;
+  const size_t threads = std::clamp<size_t>(at_once, 1, count);
   std::vector<std::exception_ptr> thrown(count);
-  const auto run = [&work, &thrown](size_t i) {
-    try {
-      work(i);
-    } catch (...) {
-      thrown[i] = std::current_exception();
+  std::atomic<size_t> next{threads};
+  const auto run = [&](size_t first) {
+    // Relaxed: each number is taken once.
+    for (size_t i = first; i < count; i = next.fetch_add(1, std::memory_order_relaxed)) {
+      try {
+        work(i);
+      } catch (...) {
+        thrown[i] = std::current_exception();
+      }
     }
   };
   std::vector<Thread> others;
-  others.reserve(count - 1);
+  others.reserve(threads - 1);
   try {
-    for (size_t i = 1; i < count; ++i) others.emplace_back(name, [&run, i] { run(i); });
+    for (size_t i = 1; i < threads; ++i) others.emplace_back(name, [&run, i] { run(i); });
     run(0);
   } catch (...) {
     thrown[0] = std::current_exception();

@@ -39,7 +39,9 @@ class Thread {
 /// Calls `work` with each number below `count` concurrently, and returns when all calls have: the
 /// first runs on the caller's thread, the others on threads of that name. If some throw, the caller
 /// gets what the one with the least number has thrown; it gets std::system_error if the system has
-/// too few threads, once those calls have ended that had begun.
-void RunTogether(const std::string& name, size_t count, const std::function<void(size_t)>& work);
+/// too few threads, once those calls have ended that had begun. At most `at_once` run at a time, so
+/// where that is less than `count` none may wait for another one.
+void RunTogether(const std::string& name, size_t count, const std::function<void(size_t)>& work,
+                 size_t at_once = SIZE_MAX);
 
 }  // namespace nacre
