@@ -129,6 +129,7 @@ void RedundancyKeeper::KeepUpWithNodes() {
   join_refusal_ = std::move(refusal);
   LookAtPace();
   database_.committer->FollowNodes([this](NodeId node) { return MustLeave(node); });
+  if (database_.log != nullptr && database_.log->HasManyUnused()) ReleaseLog();
   database_.settle_writes();
   if (context_.events.listens() && context_.client->databases()->Fenced(context_.database_id)) {
     context_.events.Fenced(Status::Fenced("another owner has taken the database over"));

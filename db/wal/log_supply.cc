@@ -93,6 +93,11 @@ std::vector<LogSegment> LogSupply::TakeUnused() {
   return std::exchange(unused_, {});
 }
 
+bool LogSupply::HasManyUnused() {
+  MutexLock lock(&mutex_);
+  return ManyUnused();
+}
+
 bool LogSupply::LeaveNodes(const std::function<bool(NodeId)>& leave) {
   MutexLock lock(&mutex_);
   if (spare_.extent != nullptr && HasCopyOn(spare_.segment, leave)) {
@@ -118,7 +123,7 @@ void LogSupply::DropSpare() {
 
 void LogSupply::Look() {
   MutexLock lock(&mutex_);
-  if (!stop_ && spare_.extent != nullptr && !Usable(spare_)) {
+  if (!stop_ && spare_.extent != nullptr && !ManyUnused() && !Usable(spare_)) {
     DropSpare();
     wanted_bytes_ = bytes_;
   }

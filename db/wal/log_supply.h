@@ -43,6 +43,9 @@ class LogSupply {
   void GiveLane(std::unique_ptr<pool::Lane> lane) EXCLUDES(mutex_);
   /// Segments that were recorded and will never be written: the caller's now.
   std::vector<LogSegment> TakeUnused() EXCLUDES(mutex_);
+  /// There are so many of these that a spare is not replaced any more until it is taken: nodes that
+  /// are slow by turns would have a log without writes take more and more space.
+  bool HasManyUnused() EXCLUDES(mutex_);
   /// Has another spare made if a replica of this one is on a node for which `leave` answers true.
   /// Returns whether a segment that is unused has a replica there.
   bool LeaveNodes(const std::function<bool(NodeId)>& leave) EXCLUDES(mutex_);
@@ -54,9 +57,12 @@ class LogSupply {
   void Stop() EXCLUDES(mutex_);
 
  private:
+  static constexpr size_t kUnusedMax = 3;
+
   void Look() EXCLUDES(mutex_);
   /// One more segment of `bytes`.
   Status Prepare(uint64_t bytes, PreparedSegment* prepared) EXCLUDES(mutex_);
+  bool ManyUnused() const REQUIRES(mutex_) { return unused_.size() >= kUnusedMax; }
   bool Usable(const PreparedSegment& prepared) const;
   void DropSpare() REQUIRES(mutex_);
 

@@ -123,6 +123,8 @@ class LogWriter {
   /// them, in order, for the caller to drop. So are segments that were never used. The open one is
   /// among them if it qualifies and is more than half full, or has records and `close_open` is set.
   std::vector<LogSegment> TakeUnneeded(uint64_t flushed, bool close_open = false) EXCLUDES(mutex_);
+  /// Whether TakeUnneeded should be called, though nothing was flushed: see LogSupply.
+  bool HasManyUnused() const { return supply_->HasManyUnused(); }
 
   /// Ends the open segment if a replica of it is on a node for which `leave` answers true; writers
   /// go on with the next. Returns whether any segment has a replica there, which is so until

@@ -100,10 +100,11 @@ void Lane::AbandonAllWrites(const Status& why) {
   }
 }
 
-void Lane::Discard(NodeLink* link, const Status& why) {
+void Lane::Discard(NodeLink* link, const Status& why, bool backs_off) {
   Peer& peer = PeerOf(*link);
   if (peer.queue_pair == nullptr) return;
   peer.queue_pair.reset();
+  if (!backs_off) return;
   peer.last_failure = why;
   peer.back_off_nanos = kFirstBackOffNanos;
   peer.retry_at_nanos = fabric_->context.clock->NowNanos() + peer.back_off_nanos;

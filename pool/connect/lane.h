@@ -40,8 +40,9 @@ class Lane {
 
   /// Gives the queue pair up, with all that is outstanding on it: from here on the transport
   /// does not touch the buffers any more. Completions of it may still be in the queue; a caller
-  /// tells them by their ids. `why` is what happened to it.
-  void Discard(NodeLink* link, const Status& why);
+  /// tells them by their ids. `why` is what happened to it; unless the lane `backs_off`, for which
+  /// Get answers it for a while, another one may be made at once.
+  void Discard(NodeLink* link, const Status& why, bool backs_off = true);
   /// The same for a queue pair on which writes are outstanding: they may still be stored, which the
   /// fabric's AbandonedWrites tell. Before the space that they were for is freed.
   void AbandonWrites(NodeLink* link, const Status& why);

@@ -248,7 +248,11 @@ bool ClientSession::MayLeave(const Window& window, NodeId node, nanoseconds wait
 }
 
 void ClientSession::LeaveBehind(const Window& window, NodeId node) {
-  if (left_.size() == kMaxLeft && landing_ != nullptr) return GiveUpLate(node);
+  if (left_.size() == kMaxLeft && landing_ != nullptr) {
+    // The node is there, and may have to be awaited soon, as others may be late, too.
+    return GiveUp(node, Status::TimedOut(fabric().link(node)->address() + ": slow"),
+                  /*backs_off=*/false);
+  }
   uint64_t last = 0;
   for (size_t i = 0; i < window.reads.size(); ++i) {
     PointRead& read = window.reads[i];

@@ -83,11 +83,11 @@ void PointLane::Take(const rdma::Completion& completion) {
   GiveUp(node, StatusOfCompletion(fabric().link(node)->address(), completion.code));
 }
 
-void PointLane::GiveUp(NodeId node, const Status& why) {
+void PointLane::GiveUp(NodeId node, const Status& why, bool backs_off) {
   Target& target = targets_[node];
   const uint64_t first = target.ended + 1;
   target = {.posted = target.posted, .ended = target.posted};
-  lane_->Discard(fabric().link(node), why);
+  lane_->Discard(fabric().link(node), why, backs_off);
   FailReads(node, first, why);
 }
 

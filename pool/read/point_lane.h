@@ -67,8 +67,9 @@ class PointLane {
     return count;
   }
   void Take(const rdma::Completion& completion);
-  /// Gives the node's connection up, with all that is under way there.
-  void GiveUp(NodeId node, const Status& why);
+  /// Gives the node's connection up, with all that is under way there; `backs_off` as Lane::Discard
+  /// has it.
+  void GiveUp(NodeId node, const Status& why, bool backs_off = true);
   /// The same since a read has not ended in the time that an operation may take.
   void GiveUpLate(NodeId node);
 

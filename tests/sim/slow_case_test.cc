@@ -17,6 +17,7 @@
 #include "ctl/database_view.h"
 #include "nacre/db.h"
 #include "nacre/listener.h"
+#include "nacre/pool.h"
 #include "tests/support/sim/sim_case.h"
 #include "tests/support/sim/sim_slow.h"
 #include "tests/support/test_db.h"
@@ -148,6 +149,55 @@ TEST(SlowCaseTest, PairsOfNodesThatPauseInTurnHoldNobodyUpForLong) {
         owner.AwaitPrompt();
         owner.Check(kKeys);
         return Describe(longest);
+      },
+      {.nodes = 6, .region_bytes = 64 << 20}, 4);
+}
+
+TEST(SlowCaseTest, AnIdleLogTakesNoMoreSpaceWhileNodesAreSlowByTurns) {
+  Tell(
+      [](Scheduler* scheduler, Case* c) {
+        constexpr size_t kTurns = 36;
+        // The open segment, the next one, and those that were made for nodes which became slow.
+        constexpr size_t kMost = 6;
+        const ProcessId owner = c->NewProcess("owner");
+        std::unique_ptr<DB> idle;
+        std::unique_ptr<DB> busy;
+        c->In(owner, [&] {
+          Options options = PatientOptions(c, "rs(4,2)");
+          c->Expect(Pool::Open(options.pool_uri, &options.pool));
+          options.pool_uri.clear();
+          c->Expect(DB::Open(options, "db", &idle));
+          c->Expect(DB::Open(options, "busy", &busy));
+          c->Expect(idle->Put({}, "key", "value"));
+        });
+        const auto write_for = [&](std::chrono::milliseconds time) {
+          c->In(owner, [&] {
+            const uint64_t end = scheduler->TrueNanos() + time.count() * kMillisecond;
+            while (scheduler->TrueNanos() < end) {
+              c->Expect(busy->Put({}, "key", "value"));
+              Clock::System()->SleepFor(milliseconds(5));
+            }
+          });
+        };
+        size_t most = 0;
+        uint64_t times_slow = 0;
+        for (size_t turn = 0; turn < kTurns; ++turn) {
+          const size_t node = turn % c->cluster().size();
+          SetSlowness(c, node, kSlow);
+          write_for(milliseconds(300));
+          uint64_t slow = 0;
+          c->Expect(idle->GetIntProperty("nacre.slow-nodes", &slow), "no slow-nodes");
+          times_slow += slow;
+          SetSlowness(c, node, 1);
+          write_for(std::chrono::seconds(3));
+          c->NodesOf([&](const ctl::DatabaseView& view) {
+            most = std::max(most, view.state.segments.size());
+            return std::vector<ExtentAddr>();
+          });
+        }
+        c->Expect(times_slow >= kTurns / 4, "nodes were hardly ever slow");
+        c->Expect(most <= kMost, "the log had " + std::to_string(most) + " segments");
+        return std::to_string(most);
       },
       {.nodes = 6, .region_bytes = 64 << 20}, 4);
 }
