@@ -22,7 +22,7 @@ constexpr size_t LandingBytes(uint32_t length) {
 }
 
 /// A request that ends so at once was posted to a connection that had broken before, as those of a
-/// process do that is stopped for a while. That says nothing of the node.
+/// process do that is cut off for a while. That says nothing of the node.
 bool HadBroken(rdma::CompletionCode code) {
   return code == rdma::CompletionCode::kPeerGone || code == rdma::CompletionCode::kFlushed;
 }

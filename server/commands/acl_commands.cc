@@ -229,7 +229,7 @@ void ShowLog(Call& call) {
   const auto entries = call.server->acl_log.Get(static_cast<size_t>(std::max<int64_t>(count, 0)));
   const uint64_t now_ms = UnixMillis();
   call.reply.Array(entries.size());
-  for (const AclLog::Entry& entry : entries) {
+  for (const RefusedRequest& entry : entries) {
     call.reply.Map(7);
     call.reply.Bulk("count");
     call.reply.Integer(static_cast<int64_t>(entry.count));

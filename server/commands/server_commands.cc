@@ -260,7 +260,7 @@ Task<void> SlowLogCommand(Call& call) {
     }
     const auto entries = log.Get(count < 0 ? SIZE_MAX : static_cast<size_t>(count));
     call.reply.Array(entries.size());
-    for (const SlowLog::Entry& entry : entries) {
+    for (const SlowCommand& entry : entries) {
       call.reply.Array(6);
       call.reply.Integer(entry.id);
       call.reply.Integer(entry.unix_seconds);

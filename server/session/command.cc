@@ -88,6 +88,13 @@ std::vector<SlotLock> LocksOf(const Call& call) {
   return locks;
 }
 
+bool HasWord(const Call& call, size_t from, std::string_view word) {
+  for (size_t i = from; i < call.argc(); ++i) {
+    if (SameWord(call.arg(i), word)) return true;
+  }
+  return false;
+}
+
 bool IntegerArgument(Call& call, size_t at, int64_t* value) {
   if (ParseInteger(call.arg(at), value)) return true;
   call.reply.Error(kNotInteger);

@@ -113,6 +113,8 @@ inline constexpr const char* kNotFloat = "ERR value is not a valid float";
 inline constexpr const char* kNoSuchKey = "ERR no such key";
 inline constexpr const char* kOutOfRange = "ERR index out of range";
 
+/// Whether one of the arguments from `from` on is `word`, in upper or lower case.
+bool HasWord(const Call& call, size_t from, std::string_view word);
 /// The argument as a whole number; answers an error and false if it is none.
 bool IntegerArgument(Call& call, size_t at, int64_t* value);
 bool FloatArgument(Call& call, size_t at, double* value);

@@ -264,7 +264,7 @@ Task<void> Connection::Run(std::shared_ptr<Connection> self, std::vector<Call*> 
 }
 
 void Connection::NoteSlow(const Call& call, int64_t micros) const {
-  SlowLog::Entry entry;
+  SlowCommand entry;
   entry.unix_seconds = static_cast<int64_t>(UnixMillis() / 1000);
   entry.micros = micros;
   // As Redis does it: the last argument that is kept tells how many are not.

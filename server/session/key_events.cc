@@ -112,9 +112,10 @@ const std::unordered_map<std::string_view, CommandEvent>& CommandEvents() {
   return kEvents;
 }
 
-bool HasWord(const Call& call, std::string_view word) {
-  return std::any_of(call.request.args.begin() + 1, call.request.args.end(),
-                     [&](std::string_view arg) { return SameWord(arg, word); });
+/// The word behind the counted keys of LMPOP, ZMPOP and those of them that wait.
+std::string_view BehindKeys(const Call& call) {
+  const size_t at = (call.command->name[0] == 'b' ? 3 : 2) + KeysOf(call).size();
+  return at < call.argc() ? call.arg(at) : std::string_view();
 }
 
 /// The event as the arguments have it. Nothing for those that run other commands, which have
@@ -124,10 +125,10 @@ std::optional<CommandEvent> EventOf(const Call& call) {
   const auto found = CommandEvents().find(name);
   if (found == CommandEvents().end()) return std::nullopt;
   CommandEvent event = found->second;
-  if (name == "getex" && HasWord(call, "PERSIST")) event.name = "persist";
-  if (name == "zadd" && HasWord(call, "INCR")) event.name = "zincr";
-  if (name.ends_with("lmpop") && HasWord(call, "RIGHT")) event.name = "rpop";
-  if (name.ends_with("zmpop") && HasWord(call, "MAX")) event.name = "zpopmax";
+  if (name == "getex" && HasWord(call, 2, "PERSIST")) event.name = "persist";
+  if (name == "zadd" && HasWord(call, 2, "INCR")) event.name = "zincr";
+  if (name.ends_with("lmpop") && SameWord(BehindKeys(call), "RIGHT")) event.name = "rpop";
+  if (name.ends_with("zmpop") && SameWord(BehindKeys(call), "MAX")) event.name = "zpopmax";
   return event;
 }
 
@@ -136,8 +137,8 @@ bool SetsExpiry(const Call& call) {
   const std::string_view name = call.command->name;
   if (name == "setex" || name == "psetex") return true;
   return name == "set" && call.argc() > 3 &&
-         (HasWord(call, "EX") || HasWord(call, "PX") || HasWord(call, "EXAT") ||
-          HasWord(call, "PXAT"));
+         (HasWord(call, 3, "EX") || HasWord(call, 3, "PX") || HasWord(call, 3, "EXAT") ||
+          HasWord(call, 3, "PXAT"));
 }
 
 /// The events of one command's changes.

@@ -90,13 +90,6 @@ const std::unordered_map<std::string_view, KeyAccess>& Exceptions() {
   return kExceptions;
 }
 
-bool HasWord(const Call& call, size_t from, std::string_view word) {
-  for (size_t i = from; i < call.argc(); ++i) {
-    if (SameWord(call.arg(i), word)) return true;
-  }
-  return false;
-}
-
 KeyAccess AccessOf(const Call& call) {
   const Command& command = *call.command;
   const std::string_view name = command.name;
@@ -128,7 +121,7 @@ std::string ErrorOf(const AclDenial& denial, CallContext context) {
 
 void Note(const Call& call, const char* reason, CallContext context, std::string object,
           std::string user) {
-  AclLog::Entry entry;
+  RefusedRequest entry;
   entry.reason = reason;
   entry.context = context == CallContext::kTopLevel ? "toplevel"
                   : context == CallContext::kMulti  ? "multi"

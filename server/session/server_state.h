@@ -12,12 +12,12 @@
 
 #include "nacre/async.h"
 #include "server/acl/acl_command.h"
-#include "server/acl/acl_log.h"
 #include "server/acl/acl_table.h"
 #include "server/loop/event_loop.h"
 #include "server/resp/request_parser.h"
 #include "server/scripts/lua_engine.h"
 #include "server/scripts/script_library.h"
+#include "server/session/acl_log.h"
 #include "server/session/command.h"
 #include "server/session/cursor_table.h"
 #include "server/session/master.h"
