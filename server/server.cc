@@ -64,6 +64,8 @@ Status Server::Check(const ServerOptions& options) {
   NACRE_RETURN_IF_ERROR(CheckRange("the number of threads", options.threads, 1, 256));
   NACRE_RETURN_IF_ERROR(CheckRange("the number of workers", options.workers, 1, 256));
   NACRE_RETURN_IF_ERROR(CheckRange("the number of databases", options.databases, 1, 1024));
+  NACRE_RETURN_IF_ERROR(
+      CheckRange("the number of shards", options.shards, 1, static_cast<int>(kSlots)));
   if (options.clients_max < 1) return Status::InvalidArgument("no client would be served");
   if (options.tls.certificate.empty() != options.tls.key.empty()) {
     return Status::InvalidArgument("TLS needs a certificate and its private key, both");
@@ -79,9 +81,12 @@ Status Server::Start(const ServerOptions& options, std::unique_ptr<Server>* serv
   std::unique_ptr<Server> started(new Server(options));
   NACRE_RETURN_IF_ERROR(started->MakeUsers());
   std::unique_ptr<Store> store;
-  NACRE_RETURN_IF_ERROR(
-      Store::Open(options.database, options.database_name, options.databases, &store));
+  if (options.coordinator.empty()) {
+    NACRE_RETURN_IF_ERROR(
+        Store::Open(options.database, options.database_name, options.databases, &store));
+  }
   NACRE_RETURN_IF_ERROR(started->Open(std::move(store)));
+  if (!options.coordinator.empty()) NACRE_RETURN_IF_ERROR(started->JoinCluster());
   *server = std::move(started);
   return Status::OK();
 }
@@ -122,12 +127,12 @@ Status Server::Open(std::unique_ptr<Store> store) {
   for (int i = 0; i < options_.threads; ++i) {
     uint64_t seed = 0;
     NACRE_RETURN_IF_ERROR(DrawId(&seed));
-    auto loop = std::make_unique<LoopState>(clock, seed);
+    auto loop = std::make_unique<LoopState>(clock, seed, &workers_);
     NACRE_RETURN_IF_ERROR(loop->loop.Open());
-    loop->access = {nullptr, &loop->loop, nullptr, &workers_};
     if (store_ != nullptr) NACRE_RETURN_IF_ERROR(Equip(loop.get()));
     state_.loops.push_back(std::move(loop));
   }
+  if (!options_.coordinator.empty()) MakeCluster();
   NACRE_RETURN_IF_ERROR(Listener::Open(options_.listen, &state_, &listener_));
   state_.address = listener_->address();
   state_.settings.SetFixed("bind", state_.address.substr(0, state_.address.rfind(':')));
@@ -141,6 +146,30 @@ Status Server::Open(std::unique_ptr<Store> store) {
     threads_.emplace_back(fmt::format("nacre-loop{}", i), [loop] { loop->loop.Run(); });
   }
   if (store_ != nullptr) BeginToSweep();
+  return Status::OK();
+}
+
+void Server::MakeCluster() {
+  std::vector<Cluster::Loop> loops;
+  for (const auto& each : state_.loops) loops.push_back({&each->loop, &each->shards});
+  state_.cluster =
+      std::make_unique<Cluster>(std::move(loops), [this](size_t loop, SlotRange slots) {
+        state_.watches.EndOfSlots(slots);
+        state_.pubsub.EndOfSlots(state_.loops[loop].get(), slots);
+      });
+}
+
+Status Server::JoinCluster() {
+  ShardedOptions options(options_.database);
+  options.coordinator = options_.coordinator;
+  options.client_address = options_.announce.empty() ? state_.address : options_.announce;
+  options.member_address = options_.member_address;
+  if (options.member_address.empty()) {
+    options.member_address = "tcp:" + state_.address.substr(0, state_.address.rfind(':')) + ":0";
+  }
+  NACRE_RETURN_IF_ERROR(
+      state_.cluster->Open(std::move(options), options_.database_name, options_.shards));
+  BeginToSweep();
   return Status::OK();
 }
 
@@ -235,7 +264,9 @@ void Server::LookAtMaster() {
 
 Status Server::Stop(std::chrono::milliseconds patience) {
   if (std::exchange(stopped_, true)) return Status::OK();
+  Status left;
   if (!threads_.empty()) {
+    if (state_.cluster != nullptr) state_.cluster->GiveAway(patience);
     // The first loop accepts, and deals what it has accepted to the others before they are told.
     state_.loops.front()->loop.Post([this] {
       listener_->Stop();
@@ -254,6 +285,7 @@ Status Server::Stop(std::chrono::milliseconds patience) {
     // A client lives until its commands have ended, which the database sees to. Until then all
     // loops run, as some commands ask the others.
     AwaitNoClients(kCommandTime);
+    if (state_.cluster != nullptr) left = state_.cluster->Close();
     for (const auto& each : state_.loops) each->loop.Stop();
     for (Thread& thread : threads_) thread.Join();
     threads_.clear();
@@ -261,7 +293,7 @@ Status Server::Stop(std::chrono::milliseconds patience) {
   // Nothing is under way any more.
   for (const auto& loop : state_.loops) loop->async.reset();
   state_.snapshots.Clear();
-  return store_ == nullptr ? Status::OK() : store_->Close();
+  return store_ == nullptr ? left : store_->Close();
 }
 
 void Server::AwaitNoClients(std::chrono::milliseconds patience) const {

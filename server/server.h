@@ -21,6 +21,13 @@ struct ServerOptions {
   /// How the database is opened; its families have these options, too.
   Options database;
   std::string database_name = "redis";
+  /// "etcd:HOST:PORT,...": the server is a part of a cluster, by this coordinator. Empty: it has
+  /// the database to itself.
+  std::string coordinator;
+  /// In a cluster: where the other servers reach this one to move shards, as
+  /// ShardedOptions::member_address has it. Empty: any port of the host of `listen`.
+  std::string member_address;
+  int shards = 16;  ///< How many a new cluster begins with.
   /// HOST:PORT that clients of this server's fellows are sent to; empty: where it listens.
   std::string announce;
   /// HOST:PORT, where HOST is an address of IPv4, or of IPv6 in brackets; port 0 is a free one.
@@ -77,6 +84,8 @@ class Server final : public metrics::Source {
   explicit Server(const ServerOptions& options);
   static Status Check(const ServerOptions& options);
   Status Open(std::unique_ptr<Store> store);
+  void MakeCluster();
+  Status JoinCluster();
   /// And the commands, which the rules of users name.
   Status MakeUsers();
   /// Has the loop use the store.

@@ -16,6 +16,7 @@
 #include "nacre/options.h"
 #include "nacre/pool.h"
 #include "nacre/status.h"
+#include "nacre/utilities/etcd.h"
 #include "server/server.h"
 #include "util/api/program_version.h"
 #include "util/clock.h"
@@ -36,9 +37,17 @@ DEFINE_bool(standby, false,
 DEFINE_int32(down_after_ms, 3000,
              "with --standby: a server that has the database and answers nothing for so long is "
              "taken for gone, though its connections are there; what it does later is refused");
+DEFINE_string(coordinator, "",
+              "etcd:HOST:PORT,...: the server is one of a cluster, as Redis Cluster is one: the "
+              "servers that name the same --database share its slots. Empty: it has the database "
+              "to itself");
+DEFINE_int32(shards, 16, "with --coordinator: how many shards a new cluster begins with");
+DEFINE_string(member_address, "",
+              "with --coordinator: where the other servers reach this one to move shards, such as "
+              "tcp:10.0.0.1:7500; empty: any port of the host of --listen");
 DEFINE_string(announce, "",
-              "HOST:PORT where clients that ask for the serving one are sent; empty: that of "
-              "--listen");
+              "HOST:PORT where clients are sent that are to go to this server, as with --standby "
+              "and --coordinator; empty: that of --listen");
 DEFINE_string(listen, "127.0.0.1:6379",
               "HOST:PORT to serve at, IPv6 in brackets; port 0 is any that is free. Without "
               "--tls_cert_file what is sent there is not encrypted");
@@ -99,11 +108,20 @@ Status MakeOptions(server::ServerOptions* options) {
   options->database.encryption_key_file = FLAGS_encryption_key_file;
   options->database_name = FLAGS_database;
   options->announce = FLAGS_announce;
-  if (FLAGS_standby && FLAGS_announce.empty() &&
+  const bool clustered = !FLAGS_coordinator.empty();
+  if ((FLAGS_standby || clustered) && FLAGS_announce.empty() &&
       (FLAGS_listen.starts_with("0.0.0.0:") || FLAGS_listen.starts_with("[::]:"))) {
-    return Status::InvalidArgument("--standby: clients cannot be sent to " + FLAGS_listen +
+    return Status::InvalidArgument("clients cannot be sent to " + FLAGS_listen +
                                    ", so --announce has to name an address");
   }
+  if (clustered && (FLAGS_standby || FLAGS_take_over)) {
+    return Status::InvalidArgument(
+        "--coordinator: the servers of a cluster take over by themselves, without --standby and "
+        "--take_over");
+  }
+  options->coordinator = FLAGS_coordinator;
+  options->shards = FLAGS_shards;
+  options->member_address = FLAGS_member_address;
   if (FLAGS_standby && FLAGS_take_over) {
     return Status::InvalidArgument("--standby waits, and --take_over does not");
   }
@@ -208,6 +226,9 @@ Status Run() {
 int main(int argc, char** argv) {
   gflags::SetUsageMessage(nacre::kUsage);
   if (nacre::ParseFlagsOrPrintVersion("nacre-server", &argc, &argv)) return 0;
+#ifdef NACRE_SERVER_ETCD
+  nacre::UseEtcd();
+#endif
   nacre::Status status;
   try {
     status = argc > 1 ? nacre::Status::InvalidArgument(std::string("'") + argv[1] + "' is no flag")

@@ -10,6 +10,7 @@
 
 #include "pool/pool_client.h"
 #include "pool/pool_impl.h"
+#include "sharding/shard_info.h"
 #include "sharding/sharded_async_db.h"
 #include "sharding/sharded_db_impl.h"
 
@@ -370,18 +371,10 @@ Status ShardedDBImpl::NewAsyncDB(AsyncExecutor* executor, std::unique_ptr<AsyncD
 
 std::vector<ShardInfo> ShardedDBImpl::GetShards() const {
   const auto view = views_->latest();
-  const auto& all = view->map.shards();
   std::vector<ShardInfo> shards;
-  for (size_t i = 0; i < all.size(); ++i) {
-    const bool last = i + 1 == all.size();
-    shards.push_back({.id = all[i].id,
-                      .database = ShardMap::DatabaseOf(name_, all[i].id),
-                      .begin = all[i].begin,
-                      .end = last ? std::string() : all[i + 1].begin,
-                      .last = last,
-                      .owner = all[i].owner,
-                      .epoch = all[i].epoch,
-                      .local = view->shards[i]->local() != nullptr});
+  for (size_t i = 0; i < view->map.size(); ++i) {
+    shards.push_back(DescribeShard(name_, view->map, i));
+    shards.back().local = view->shards[i]->local() != nullptr;
   }
   return shards;
 }

@@ -7,6 +7,7 @@
 #include "db/copy/middle_key.h"
 #include "sharding/balance/balance_options.h"
 #include "sharding/remote/member_codec.h"
+#include "sharding/reshaping/split_point.h"
 #include "sharding/sharded_db_impl.h"
 #include "util/exceptions.h"
 
@@ -21,6 +22,8 @@ Status NoSuchShard(uint32_t shard) {
 
 Status ShardedDBImpl::SplitShard(uint32_t shard, const Slice& key) {
   const std::string at = key.ToString();
+  const size_t undivided = opener_->options().undivided_prefix_bytes;
+  NACRE_RETURN_IF_ERROR(CheckUndivided(undivided, at));
   if (member_ != nullptr) {
     NACRE_RETURN_IF_ERROR(member_->AskLeader(SplitRequest(shard, at)));
     return AwaitReshaped({shard}, at);
@@ -34,7 +37,8 @@ Status ShardedDBImpl::SplitShard(uint32_t shard, const Slice& key) {
       if (split == nullptr) return NoSuchShard(shard);
       NACRE_RETURN_IF_ERROR(FindMiddleKey(split->local()->engine(), &middle));
     }
-    return reshaping_.Run([&](ShardMap* map, ShardMap::Reshaping* reshaping) {
+    return reshaping_.Run([&](ShardMap* map, ShardMap::Reshaping* reshaping) -> Status {
+      if (at.empty()) NACRE_RETURN_IF_ERROR(MoveToUndivided(*map, shard, undivided, &middle));
       return map->BeginSplit(shard, middle, reshaping);
     });
   });

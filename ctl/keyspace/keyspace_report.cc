@@ -76,6 +76,9 @@ std::string MemberJson(const KeyspaceReport& report, const MemberInfo& member) {
   std::string json = fmt::format("{{\"id\": {}, \"address\": {}, \"leads\": {}", IdJson(member.id),
                                  !member.serves() ? "null" : JsonString(member.address),
                                  member.id == report.state.leader);
+  if (!member.client_address.empty()) {
+    json += ", \"client_address\": " + JsonString(member.client_address);
+  }
   if (report.map_status.ok()) {
     json += fmt::format(", \"draining\": {}, \"shards\": {}", report.map.IsDraining(member.id),
                         report.map.CountOf(member.id));

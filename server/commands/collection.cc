@@ -37,7 +37,7 @@ void Collection::Adopt(const std::optional<Meta>& meta) {
   there_ = meta.has_value();
   if (!there_) return;
   meta_ = *meta;
-  prefix_ = ElementPrefix(key_, meta_.incarnation);
+  prefix_ = call_->unit->names().ElementPrefix(key_, meta_.incarnation);
 }
 
 Slice Collection::SubKey(const std::string& row) const {
@@ -76,7 +76,7 @@ void Collection::Make() {
   if (there_ || made_) return;
   made_ = true;
   meta_ = call_->unit->NewCollection(database_, type_);
-  prefix_ = ElementPrefix(key_, meta_.incarnation);
+  prefix_ = call_->unit->names().ElementPrefix(key_, meta_.incarnation);
 }
 
 void Collection::Put(const std::string& sub_key, std::string value) {

@@ -7,6 +7,7 @@ constexpr CommandList kLists[] = {
     {&AclCommands, 0},
     {&BitCommands, kAclBitmap},
     {&ClientCommands, kAclConnection},
+    {&ClusterCommands, kAclConnection},
     {&ConnectionCommands, kAclConnection},
     {&CounterCommands, kAclString},
     {&HashCommands, kAclHash},

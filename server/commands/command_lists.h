@@ -11,6 +11,7 @@ namespace nacre::server {
 std::span<const Command> AclCommands();
 std::span<const Command> BitCommands();
 std::span<const Command> ClientCommands();
+std::span<const Command> ClusterCommands();
 std::span<const Command> ConnectionCommands();
 std::span<const Command> CounterCommands();
 std::span<const Command> HashCommands();

@@ -97,9 +97,9 @@ Task<void> Hello(Call& call) {
   call.reply.Bulk("id");
   call.reply.Integer(static_cast<int64_t>(client.id));
   call.reply.Bulk("mode");
-  call.reply.Bulk("standalone");
+  call.reply.Bulk(call.server->cluster == nullptr ? "standalone" : "cluster");
   call.reply.Bulk("role");
-  call.reply.Bulk(call.loop->serving() ? "master" : "replica");
+  call.reply.Bulk(call.server->serving(*call.loop) ? "master" : "replica");
   call.reply.Bulk("modules");
   call.reply.Array(0);
 }
@@ -107,7 +107,11 @@ Task<void> Hello(Call& call) {
 Task<void> Select(Call& call) {
   int64_t number = 0;
   if (!IntegerArgument(call, 1, &number)) co_return;
-  Store* const store = call.server->store;
+  if (call.server->cluster != nullptr) {
+    number == 0 ? call.reply.Ok() : call.reply.Error("ERR SELECT is not allowed in cluster mode");
+    co_return;
+  }
+  Store* const store = call.access->store;
   if (number < 0 || number >= store->databases()) {
     call.reply.Error("ERR DB index is out of range");
     co_return;

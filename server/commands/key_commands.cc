@@ -136,8 +136,8 @@ Task<void> CopyKey(Call& call, KeyRef from, const Meta& meta, KeyRef to) {
   copy.stored_expiry_ms = 0;
   if (meta.type != Type::kString) {
     copy.incarnation = call.unit->NewCollection(to.database, meta.type).incarnation;
-    const std::string prefix = ElementPrefix(from.key, meta.incarnation);
-    const std::string new_prefix = ElementPrefix(to.key, copy.incarnation);
+    const std::string prefix = call.unit->names().ElementPrefix(from.key, meta.incarnation);
+    const std::string new_prefix = call.unit->names().ElementPrefix(to.key, copy.incarnation);
     const std::vector<Row> rows =
         co_await call.unit->Scan(from.database, RowRange(prefix, BehindPrefix(prefix)));
     for (const Row& row : rows) {
@@ -172,7 +172,7 @@ Task<void> Rename(Call& call) {
 bool DatabaseArgument(Call& call, size_t at, int* database) {
   int64_t number = 0;
   if (!IntegerArgument(call, at, &number)) return false;
-  if (number < 0 || number >= call.server->store->databases()) {
+  if (number < 0 || number >= call.access->store->databases()) {
     call.reply.Error("ERR DB index is out of range");
     return false;
   }
@@ -197,10 +197,10 @@ void CopyKeys(const Call& call, std::vector<KeyRef>* keys) {
 
 /// Makes the database if it is not there. Answers an error and false if that fails.
 Task<bool> MakeDatabase(Call& call, int database) {
-  if (call.server->store->Find(database) != nullptr) co_return true;
+  if (call.access->store->Find(database) != nullptr) co_return true;
   Status made;
   Offload offload(&call.loop->loop, call.loop->access.workers,
-                  [&] { made = call.server->store->Make(database); });
+                  [&] { made = call.access->store->Make(database); });
   co_await offload;
   if (!made.ok()) call.unit->Fail(made);
   co_return made.ok();
@@ -306,9 +306,9 @@ Task<void> Memory(Call& call) {
     call.reply.Null();
     co_return;
   }
-  size_t bytes = MetaRow(call.arg(2)).size() + EncodeMeta(*meta).size();
+  size_t bytes = call.unit->names().Meta(call.arg(2)).size() + EncodeMeta(*meta).size();
   if (meta->type != Type::kString) {
-    const std::string prefix = ElementPrefix(call.arg(2), meta->incarnation);
+    const std::string prefix = call.unit->names().ElementPrefix(call.arg(2), meta->incarnation);
     const std::vector<Row> rows =
         co_await call.unit->Scan(call.database, RowRange(prefix, BehindPrefix(prefix)));
     for (const Row& row : rows) bytes += row.key.size() + row.value.size();

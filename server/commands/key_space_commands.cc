@@ -18,34 +18,31 @@ constexpr size_t kRowsAtOnce = 4096;
 /// A random key is one of so many that follow a random place.
 constexpr size_t kRandomWindow = 128;
 
-std::string FirstMetaRow() { return std::string(1, kMetaRow); }
-std::string BehindMetaRows() { return std::string(1, kMetaRow + 1); }
-
 /// Decodes a meta row that has not expired; false for others, and notes malformed ones.
-bool TakeMetaRow(Call& call, const Row& row, std::string_view* key, Meta* meta) {
-  *key = std::string_view(row.key).substr(1);
+bool TakeMetaRow(UnitOfWork* unit, const Row& row, std::string_view* key, Meta* meta) {
+  *key = unit->names().KeyOfMeta(row.key);
   if (!DecodeMeta(row.value, meta)) {
-    call.unit->Fail(
-        Status::Corruption("the meta row of key '" + std::string(*key) + "' is malformed"));
+    unit->Fail(Status::Corruption("the meta row of key '" + std::string(*key) + "' is malformed"));
     return false;
   }
-  return !meta->ExpiredAt(call.unit->now_ms());
+  return !meta->ExpiredAt(unit->now_ms());
 }
 
 /// Calls `use` with each key of the database, in order.
 Task<void> ForEachKey(Call& call, int database,
                       std::function<void(std::string_view key, const Meta& meta)> use) {
-  std::string from = FirstMetaRow();
-  while (true) {
-    const std::vector<Row> rows =
-        co_await call.unit->Scan(database, RowRange(from, BehindMetaRows(), kRowsAtOnce));
-    for (const Row& row : rows) {
-      std::string_view key;
-      Meta meta;
-      if (TakeMetaRow(call, row, &key, &meta)) use(key, meta);
+  for (UnitOfWork* const unit : call.units) {
+    std::string from;
+    while (true) {
+      const std::vector<Row> rows = co_await unit->ScanKeys(database, from, kRowsAtOnce);
+      for (const Row& row : rows) {
+        std::string_view key;
+        Meta meta;
+        if (TakeMetaRow(unit, row, &key, &meta)) use(key, meta);
+      }
+      if (rows.size() < kRowsAtOnce) break;
+      from = rows.back().key + '\0';
     }
-    if (rows.size() < kRowsAtOnce) co_return;
-    from = rows.back().key + '\0';
   }
 }
 
@@ -66,21 +63,33 @@ Task<void> DbSize(Call& call) {
   call.reply.Integer(count);
 }
 
+/// Keys that follow a place, of which the empty one comes before all.
+Task<void> AddKeysBehind(UnitOfWork* unit, int database, std::string place,
+                         std::vector<std::string>* keys) {
+  const std::vector<Row> rows = co_await unit->ScanKeys(database, std::move(place), kRandomWindow);
+  for (const Row& row : rows) {
+    std::string_view key;
+    Meta meta;
+    if (keys->size() < kRandomWindow && TakeMetaRow(unit, row, &key, &meta)) {
+      keys->emplace_back(key);
+    }
+  }
+}
+
 Task<void> RandomKey(Call& call) {
   Random& random = call.loop->random;
-  std::string from = FirstMetaRow();
-  for (int i = 0; i < 8; ++i) from.push_back(static_cast<char>(random.Uniform(256)));
   std::vector<std::string> keys;
-  // The second round begins where there are keys for sure.
-  for (const std::string& begin : {from, FirstMetaRow()}) {
-    const std::vector<Row> rows =
-        co_await call.unit->Scan(call.database, RowRange(begin, BehindMetaRows(), kRandomWindow));
-    for (const Row& row : rows) {
-      std::string_view key;
-      Meta meta;
-      if (keys.size() < kRandomWindow && TakeMetaRow(call, row, &key, &meta))
-        keys.emplace_back(key);
-    }
+  const size_t count = call.units.size();
+  const size_t first = count == 0 ? 0 : random.Uniform(count);
+  for (size_t i = 0; i < count && keys.empty(); ++i) {
+    UnitOfWork* const unit = call.units[(first + i) % count];
+    const SlotRange& sections = unit->access().store->sections();
+    const auto section = sections.first + static_cast<uint32_t>(random.Uniform(sections.size()));
+    std::string place = unit->names().Kind(section, kMetaRow);
+    for (int byte = 0; byte < 8; ++byte) place.push_back(static_cast<char>(random.Uniform(256)));
+    co_await AddKeysBehind(unit, call.database, std::move(place), &keys);
+    // This begins where there are keys for sure.
+    co_await AddKeysBehind(unit, call.database, {}, &keys);
   }
   std::sort(keys.begin(), keys.end());
   keys.erase(std::unique(keys.begin(), keys.end()), keys.end());
@@ -90,21 +99,28 @@ Task<void> RandomKey(Call& call) {
 Task<void> Scan(Call& call) {
   ScanArguments scan;
   if (!ParseScanArguments(call, 1, &scan)) co_return;
-  const std::string from = scan.place.empty() ? FirstMetaRow() : scan.place;
-  const std::vector<Row> rows =
-      co_await call.unit->Scan(call.database, RowRange(from, BehindMetaRows(), scan.count));
-  std::vector<std::string_view> keys;
-  for (const Row& row : rows) {
-    std::string_view key;
-    Meta meta;
-    if (TakeMetaRow(call, row, &key, &meta) && scan.Matches(key) &&
-        (scan.type.empty() || SameWord(scan.type, TypeName(meta.type)))) {
-      keys.push_back(key);
+  std::vector<Row> rows;
+  std::vector<std::string> keys;
+  for (UnitOfWork* const unit : call.units) {
+    if (rows.size() == scan.count) break;
+    // Another server may have what is in between by now.
+    const SlotRange& sections = unit->access().store->sections();
+    if (!scan.place.empty() && unit->names().SectionOfRow(scan.place) >= sections.behind) continue;
+    std::vector<Row> some =
+        co_await unit->ScanKeys(call.database, scan.place, scan.count - rows.size());
+    for (Row& row : some) {
+      std::string_view key;
+      Meta meta;
+      if (TakeMetaRow(unit, row, &key, &meta) && scan.Matches(key) &&
+          (scan.type.empty() || SameWord(scan.type, TypeName(meta.type)))) {
+        keys.emplace_back(key);
+      }
+      rows.push_back(std::move(row));
     }
   }
   AnswerCursor(call, rows, scan);
   call.reply.Array(keys.size());
-  for (const std::string_view key : keys) call.reply.Bulk(key);
+  for (const std::string& key : keys) call.reply.Bulk(key);
 }
 
 /// Whether FLUSHDB and FLUSHALL were told nothing else than how.
@@ -119,7 +135,7 @@ bool TakesFlushArgument(Call& call) {
 
 Task<void> FlushDb(Call& call) {
   if (TakesFlushArgument(call)) {
-    call.unit->Clear(call.database);
+    for (UnitOfWork* const unit : call.units) unit->Clear(call.database);
     call.reply.Ok();
   }
   co_return;
@@ -127,8 +143,11 @@ Task<void> FlushDb(Call& call) {
 
 Task<void> FlushAll(Call& call) {
   if (TakesFlushArgument(call)) {
-    for (int i = 0; i < call.server->store->databases(); ++i) {
-      if (call.server->store->Find(i) != nullptr) call.unit->Clear(i);
+    for (UnitOfWork* const unit : call.units) {
+      const Store& store = *unit->access().store;
+      for (int i = 0; i < store.databases(); ++i) {
+        if (store.Find(i) != nullptr) unit->Clear(i);
+      }
     }
     call.reply.Ok();
   }

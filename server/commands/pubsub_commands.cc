@@ -98,12 +98,12 @@ Task<void> PubSubCommand(Call& call) {
 constexpr Command kPubSubCommands[] = {
     {"subscribe", &Subscribe, -2, kSubscribed | kWithoutStore | kNoScript},
     {"psubscribe", &Subscribe, -2, kSubscribed | kWithoutStore | kNoScript},
-    {"ssubscribe", &Subscribe, -2, kSubscribed | kWithoutStore | kNoScript},
+    {"ssubscribe", &Subscribe, -2, kSubscribed | kWithoutStore | kNoScript | kShardChannels},
     {"unsubscribe", &Unsubscribe, -1, kSubscribed | kWithoutStore | kNoScript},
     {"punsubscribe", &Unsubscribe, -1, kSubscribed | kWithoutStore | kNoScript},
     {"sunsubscribe", &Unsubscribe, -1, kSubscribed | kWithoutStore | kNoScript},
     {"publish", &Publish, 3, kFast},
-    {"spublish", &Publish, 3, kFast},
+    {"spublish", &Publish, 3, kFast | kShardChannels},
     WithSubcommands({"pubsub", &PubSubCommand, -2, 0},
                     "channels numpat numsub shardchannels shardnumsub"),
 };

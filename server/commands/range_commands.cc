@@ -183,7 +183,7 @@ Task<void> NRange(Call& call) {
     }
   } else if (!call.unit->changed()) {
     // All of it as of one moment, whatever is written meanwhile.
-    view = std::make_shared<SnapshotView>(call.server->store->db(), UnixMillis());
+    view = std::make_shared<SnapshotView>(call.access->store->db(), UnixMillis());
   }
   Listing listing;
   listing.done = range.limit == 0 || range.from >= range.to;
@@ -191,7 +191,7 @@ Task<void> NRange(Call& call) {
     if (view == nullptr) {
       co_await ListSomeInside(call, &range, &listing);
     } else {
-      Store* const store = call.server->store;
+      Store* const store = call.access->store;
       Status status;
       Offload offload(&call.loop->loop, call.loop->access.workers, [&] {
         status = ListSome(store->db(), store->Find(call.database)->family, *view, &range, &listing);
@@ -222,12 +222,12 @@ Task<void> NGet(Call& call) {
     call.reply.Error(kNoSuchSnapshot);
     co_return;
   }
-  const std::string row = MetaRow(call.arg(1));
+  const std::string row = call.unit->names().Meta(call.arg(1));
   ReadOptions options;
   options.snapshot = view->snapshot();
   PinnableSlice bytes;
-  AsyncStatus reading = call.loop->async->GetAsync(
-      options, call.server->store->Find(call.database)->family, row, &bytes);
+  AsyncStatus reading = call.access->async->GetAsync(
+      options, call.access->store->Find(call.database)->family, row, &bytes);
   const Status got = co_await reading;
   uint64_t expires_at_ms = 0;
   Slice value;
@@ -257,7 +257,7 @@ void CreateSnapshot(Call& call) {
     call.reply.Error("ERR the connection has ended");
     return;
   }
-  auto view = std::make_shared<SnapshotView>(call.server->store->db(), UnixMillis());
+  auto view = std::make_shared<SnapshotView>(call.access->store->db(), UnixMillis());
   const uint64_t id = call.server->snapshots.Add(std::move(view), call.client->id,
                                                  call.loop->loop.clock()->NowNanos());
   if (id == 0) {
@@ -306,9 +306,9 @@ Task<void> NSnapshot(Call& call) {
 }
 
 constexpr Command kRangeCommands[] = {
-    {"nrange", &NRange, -3, kReads | kWholeKeySpace},
-    {"nget", &NGet, 4, kReads | kFast, 1, 1, 1},
-    WithSubcommands({"nsnapshot", &NSnapshot, -2, kNoMulti}, "create list release"),
+    {"nrange", &NRange, -3, kReads | kWholeKeySpace | kNotInCluster},
+    {"nget", &NGet, 4, kReads | kFast | kNotInCluster, 1, 1, 1},
+    WithSubcommands({"nsnapshot", &NSnapshot, -2, kNoMulti | kNotInCluster}, "create list release"),
 };
 
 }  // namespace

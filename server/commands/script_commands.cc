@@ -9,6 +9,7 @@
 #include "server/scripts/script_library.h"
 #include "server/session/key_events.h"
 #include "server/session/permission.h"
+#include "server/session/routing.h"
 #include "server/session/server_state.h"
 
 // EVAL and EVALSHA, which run scripts, and SCRIPT. A script has one unit of work, as EXEC has: what
@@ -186,6 +187,9 @@ class ScriptRun {
     }
     if ((ReadsOnly(call_) || script_->reads_only) && (part.command->flags & kWrites) != 0) {
       return "ERR Write commands are not allowed from read-only scripts.";
+    }
+    if (!HasKeysOf(call_, part)) {
+      return "ERR Script attempted to access keys that are not in the slots of its own";
     }
     return Forbidden(part, CallContext::kScript);
   }

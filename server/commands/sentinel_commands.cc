@@ -27,7 +27,7 @@ void DescribeMaster(Call& call) {
       {"name", call.server->master.name},
       {"ip", host},
       {"port", port},
-      {"runid", call.loop->serving() ? call.server->run_id : std::string()},
+      {"runid", call.server->serving(*call.loop) ? call.server->run_id : std::string()},
       {"flags", "master"},
       {"link-pending-commands", "0"},
       {"last-ping-sent", "0"},
@@ -77,7 +77,7 @@ Task<void> Sentinel(Call& call) {
 }
 
 Task<void> Role(Call& call) {
-  if (call.loop->serving()) {
+  if (call.server->serving(*call.loop)) {
     call.reply.Array(3);
     call.reply.Bulk("master");
     call.reply.Integer(0);

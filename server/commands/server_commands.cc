@@ -25,10 +25,11 @@ std::string ServerSection(const Call& call) {
   const uint64_t seconds =
       (call.loop->loop.clock()->NowNanos() - server.started_at_ns) / 1'000'000'000;
   return fmt::format(
-      "redis_version:{}\r\nnacre_version:{}\r\nredis_mode:standalone\r\narch_bits:64\r\n"
+      "redis_version:{}\r\nnacre_version:{}\r\nredis_mode:{}\r\narch_bits:64\r\n"
       "multiplexing_api:epoll\r\nprocess_id:{}\r\nrun_id:{}\r\ntcp_port:{}\r\n"
       "uptime_in_seconds:{}\r\nuptime_in_days:{}\r\nio_threads_active:{}\r\n",
-      kRedisVersion, GetNacreVersionAsString(/*with_commit=*/true), ::getpid(), server.run_id,
+      kRedisVersion, GetNacreVersionAsString(/*with_commit=*/true),
+      server.cluster == nullptr ? "standalone" : "cluster", ::getpid(), server.run_id,
       server.address.substr(server.address.rfind(':') + 1), seconds, seconds / 86'400,
       server.loops.size() > 1 ? 1 : 0);
 }
@@ -47,8 +48,8 @@ std::string MemorySection(const Call& call) {
       fmt::format("used_memory_peak:{}\r\nmaxmemory:0\r\nnumber_of_cached_scripts:{}\r\n",
                   usage.ru_maxrss * 1024, call.server->scripts.size());
   uint64_t tables = 0;
-  if (call.loop->serving() &&
-      call.server->store->db()->GetIntProperty("nacre.total-sst-files-size", &tables)) {
+  if (call.access->store != nullptr &&
+      call.access->store->db()->GetIntProperty("nacre.total-sst-files-size", &tables)) {
     text += fmt::format("nacre_table_bytes:{}\r\n", tables);
   }
   return text;
@@ -68,7 +69,7 @@ std::string StatsSection(const Call& call) {
 }
 
 std::string ReplicationSection(const Call& call) {
-  if (call.loop->serving()) return "role:master\r\nconnected_slaves:0\r\n";
+  if (call.server->serving(*call.loop)) return "role:master\r\nconnected_slaves:0\r\n";
   const auto [host, port] = Master::Divide(call.server->master.address());
   return fmt::format(
       "role:slave\r\nmaster_host:{}\r\nmaster_port:{}\r\nmaster_link_status:down\r\n", host, port);
@@ -81,13 +82,18 @@ std::string CpuSection(const Call& /*call*/) {
                      usage.ru_stime.tv_usec, usage.ru_utime.tv_sec, usage.ru_utime.tv_usec);
 }
 
+std::string ClusterSection(const Call& call) {
+  return fmt::format("cluster_enabled:{}\r\n", call.server->cluster == nullptr ? 0 : 1);
+}
+
 struct InfoSection {
   const char* name;
   std::string (*text)(const Call& call);
 };
 constexpr InfoSection kInfoSections[] = {
-    {"Server", &ServerSection}, {"Clients", &ClientsSection},         {"Memory", &MemorySection},
-    {"Stats", &StatsSection},   {"Replication", &ReplicationSection}, {"CPU", &CpuSection},
+    {"Server", &ServerSection},   {"Clients", &ClientsSection},         {"Memory", &MemorySection},
+    {"Stats", &StatsSection},     {"Replication", &ReplicationSection}, {"CPU", &CpuSection},
+    {"Cluster", &ClusterSection},
 };
 
 Task<void> Info(Call& call) {

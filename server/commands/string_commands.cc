@@ -65,7 +65,7 @@ bool ParseSetOptions(Call& call, size_t first, SetOptions* options) {
 /// Sets a string whatever was there. The lock may be kReplace.
 Task<void> Replace(Call& call, std::string_view key, std::string_view value,
                    uint64_t expires_at_ms) {
-  if (call.server->store->Find(call.database)->has_elements.load(std::memory_order_relaxed)) {
+  if (call.access->store->Find(call.database)->has_elements.load(std::memory_order_relaxed)) {
     const std::optional<Meta> old = co_await call.unit->Find(call.database, key);
     if (old.has_value() && old->type != Type::kString) {
       call.unit->Remove(call.database, key, *old);
@@ -173,7 +173,7 @@ Task<void> GetEx(Call& call) {
 
 Task<void> MGet(Call& call) {
   std::vector<std::string> rows;
-  for (size_t i = 1; i < call.argc(); ++i) rows.push_back(MetaRow(call.arg(i)));
+  for (size_t i = 1; i < call.argc(); ++i) rows.push_back(call.unit->names().Meta(call.arg(i)));
   const auto values = co_await call.unit->MultiGet(call.database, std::move(rows));
   call.reply.Array(values.size());
   for (const std::optional<std::string>& bytes : values) {

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "server/resp/numbers.h"
+#include "server/session/routing.h"
 #include "server/session/server_state.h"
 
 namespace nacre::server {
@@ -50,6 +51,10 @@ Task<void> AttemptUntilAnswered(Call& call, std::vector<std::string> keys, doubl
       call.reply.NullArray();
       co_return;
     }
+    if (call.access->leaving) {
+      call.reply.Error(RedirectionOf(*call.server, SlotOfKey(keys.front())));
+      co_return;
+    }
     BlockedClient blocked;
     blocked.loop = &loop;
     blocked.place = place;
@@ -71,6 +76,10 @@ Task<void> AttemptUntilAnswered(Call& call, std::vector<std::string> keys, doubl
     if (timer.has_value()) loop.Cancel(*timer);
     if (blocked.end == BlockedClient::End::kUnblocked) {
       call.reply.Error("UNBLOCKED client unblocked via CLIENT UNBLOCK");
+      co_return;
+    }
+    if (blocked.end == BlockedClient::End::kMoved) {
+      call.reply.Error(RedirectionOf(*call.server, SlotOfKey(keys.front())));
       co_return;
     }
     if (blocked.end != BlockedClient::End::kKey) {

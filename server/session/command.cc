@@ -18,7 +18,9 @@ Call Call::NewPart() const {
   part.client = client;
   part.loop = loop;
   part.server = server;
+  part.access = access;
   part.unit = unit;
+  part.units = units;
   part.reply.set_protocol(client->protocol);
   part.database = client->database;
   part.in_exec = true;

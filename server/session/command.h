@@ -11,6 +11,7 @@
 #include "server/resp/reply.h"
 #include "server/resp/request_parser.h"
 #include "server/session/client.h"
+#include "server/store/store.h"
 #include "server/store/unit_of_work.h"
 
 namespace nacre::server {
@@ -34,6 +35,8 @@ enum CommandFlags : uint32_t {
   kMetaRowsOnly = 2048,  ///< It reads no rows but the meta rows of the keys that it names.
   kWithoutStore = 4096,  ///< Also of a server that waits for the database.
   kNoScript = 8192,      ///< Not within a script.
+  kNotInCluster = 16384,
+  kShardChannels = 32768,  ///< The first argument is a sharded channel, or all are.
 };
 
 /// One command on its way from its arguments to its answer.
@@ -43,7 +46,11 @@ struct Call {
   Client* client = nullptr;
   LoopState* loop = nullptr;
   ServerState* server = nullptr;
+  /// The database that the keys are in. Without a store if there is none, or no keys.
+  const StoreAccess* access = nullptr;
   UnitOfWork* unit = nullptr;
+  /// All of these belong to commands on all keys: one for each database; a cluster has several.
+  std::vector<UnitOfWork*> units;
   Reply reply{2};
   int database = 0;
   bool in_exec = false;

@@ -9,9 +9,9 @@
 #include <utility>
 
 #include "server/resp/numbers.h"
-#include "server/session/execute.h"
 #include "server/session/listener.h"
 #include "server/session/permission.h"
+#include "server/session/routing.h"
 #include "server/store/unix_time.h"
 
 namespace nacre::server {
@@ -147,6 +147,7 @@ bool Connection::TakeRequest() {
   call->client = this;
   call->server = server_;
   call->loop = loop_;
+  call->access = &loop_->access;
   call->command = FindCommand(call->arg(0));
   next_ = std::move(call);
   return true;
@@ -182,7 +183,7 @@ bool Connection::Refuse(Call* call) const {
   } else if (error = Forbidden(*call, in_multi ? CallContext::kMulti : CallContext::kTopLevel);
              !error.empty()) {
     // What follows is told only to a client that may run the command.
-  } else if (!loop_->serving() && (command->flags & kWithoutStore) == 0) {
+  } else if (!server_->serving(*loop_) && (command->flags & kWithoutStore) == 0) {
     error = "LOADING another server serves the database; this one takes it over when that ends";
   } else if (protocol == 2 && subscriptions() > 0 && (command->flags & kSubscribed) == 0) {
     error = "ERR Can't execute '" + std::string(command->name) +
@@ -191,8 +192,9 @@ bool Connection::Refuse(Call* call) const {
   } else if (in_multi && (command->flags & kNoMulti) != 0) {
     error = "ERR Command not allowed inside a transaction";
   } else {
-    return false;
+    error = RefusalInCluster(*call);
   }
+  if (error.empty()) return false;
   call->reply.Error(error);
   return true;
 }
@@ -254,7 +256,7 @@ Task<void> Connection::Run(std::shared_ptr<Connection> self, std::vector<Call*> 
   Call* const first = calls.front();
   Clock* const clock = loop_->loop.clock();
   const uint64_t began = clock->NowNanos();
-  co_await Execute(calls);
+  co_await ExecuteWhereTheKeysAre(calls);
   const auto micros = static_cast<int64_t>((clock->NowNanos() - began) / 1000);
   const int64_t slow = server_->settings.slow_micros.load(std::memory_order_relaxed);
   if (slow >= 0 && micros >= slow) self->NoteSlow(*first, micros);

@@ -1,5 +1,6 @@
 #include "server/session/execute.h"
 
+#include <memory>
 #include <set>
 #include <string>
 #include <utility>
@@ -25,8 +26,8 @@ std::string ErrorText(const Status& status) {
 namespace {
 
 /// Writes what the unit of work has changed, and tells those who watch the keys. The locks stay.
-Task<void> WriteChanges(Call* call) {
-  UnitOfWork& unit = *call->unit;
+Task<void> WriteChanges(Call* call, UnitOfWork* work) {
+  UnitOfWork& unit = *work;
   const auto touched = unit.TakeTouched();
   const std::set<int> cleared = unit.cleared();
   const std::vector<ExpiredKey> expired = unit.TakeExpired();
@@ -47,8 +48,18 @@ Task<void> WriteChanges(Call* call) {
 bool ReadsItsKeys(const Call& call) {
   const Command& command = *call.command;
   if (command.replaces == nullptr || !command.replaces(call)) return true;
-  const Store::Database& database = *call.server->store->Find(call.database);
+  const Store::Database& database = *call.access->store->Find(call.database);
   return database.has_elements.load(std::memory_order_relaxed);
+}
+
+/// The call's units of work have come to `status`.
+void EndWith(Call* call, const Status& status) {
+  call->unit = nullptr;
+  call->units.clear();
+  if (status.ok()) return;
+  // Those that only read may have seen changes that were not made.
+  call->reply.Clear();
+  call->reply.Error(ErrorText(status));
 }
 
 }  // namespace
@@ -70,26 +81,43 @@ Task<void> Execute(std::vector<Call*> calls) {
     // A single row is read as well when it is asked for.
     const bool many = calls.size() > 1 || keys.size() > 1;
     if (!many || (call->command->flags & kMetaRowsOnly) == 0 || !ReadsItsKeys(*call)) continue;
-    for (const KeyRef& key : keys) rows.push_back(MetaRow(key.key));
+    for (const KeyRef& key : keys) rows.push_back(first->access->store->names().Meta(key.key));
   }
-  UnitOfWork unit(&first->loop->access, (flags & kWrites) != 0);
-  if (!locks.empty()) co_await unit.Lock(std::move(locks));
+  UnitOfWork unit(first->access, (flags & kWrites) != 0);
+  if (first->access->store != nullptr && !locks.empty()) co_await unit.Lock(std::move(locks));
   if ((common_flags & kReads) != 0) first->client->LetNextBegin(first);
   if (rows.size() > 1) co_await unit.ReadAhead(first->database, std::move(rows));
   for (Call* call : calls) {
     call->unit = &unit;
+    if (unit.access().store != nullptr) call->units = {&unit};
     const KeyEventScope scope(call);
     co_await call->command->handler(*call);
   }
-  if (unit.status().ok() && unit.changed()) co_await WriteChanges(first);
-  for (Call* call : calls) {
-    call->unit = nullptr;
-    if (unit.status().ok()) continue;
-    // Those that only read may have seen changes that were not made.
-    call->reply.Clear();
-    call->reply.Error(ErrorText(unit.status()));
-  }
+  if (unit.status().ok() && unit.changed()) co_await WriteChanges(first, &unit);
+  for (Call* call : calls) EndWith(call, unit.status());
   unit.Unlock();
+}
+
+Task<void> ExecuteOnAll(Call* call, const std::vector<const StoreAccess*>& stores) {
+  const bool writes = (call->command->flags & kWrites) != 0;
+  // For a command that finds no database.
+  UnitOfWork none(call->access, writes);
+  std::vector<std::unique_ptr<UnitOfWork>> units;
+  for (const StoreAccess* const store : stores) {
+    units.push_back(std::make_unique<UnitOfWork>(store, writes));
+    std::vector<SlotLock> locks = LocksOf(*call);
+    if (!locks.empty()) co_await units.back()->Lock(std::move(locks));
+    call->units.push_back(units.back().get());
+  }
+  call->unit = units.empty() ? &none : units.front().get();
+  co_await call->command->handler(*call);
+  Status status;
+  for (const auto& unit : units) {
+    if (unit->status().ok() && unit->changed()) co_await WriteChanges(call, unit.get());
+    if (status.ok()) status = unit->status();
+  }
+  EndWith(call, status);
+  for (const auto& unit : units) unit->Unlock();
 }
 
 }  // namespace nacre::server

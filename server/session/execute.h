@@ -7,10 +7,15 @@
 
 namespace nacre::server {
 
-/// Runs the commands of one client, one after the other, from their locks to their answers: one
-/// read finds the meta rows of several, and one write makes all their changes. These are as durable
-/// as the database has it when this ends, or each answer is an error.
+/// Runs the commands of one client on the database that they all name (Call::access), one after the
+/// other, from their locks to their answers: one read finds the meta rows of several, and one write
+/// makes all their changes. These are as durable as the database has it when this ends, or each
+/// answer is an error.
 Task<void> Execute(std::vector<Call*> calls);
+
+/// The same for one command on all keys, in several databases: each is read, and changed at once,
+/// by itself.
+Task<void> ExecuteOnAll(Call* call, const std::vector<const StoreAccess*>& stores);
 
 /// What a client is told of a failure of the database.
 std::string ErrorText(const Status& status);

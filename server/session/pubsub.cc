@@ -53,6 +53,22 @@ void PubSub::Unsubscribe(Client* client, LoopState* loop, Kind kind, const std::
   if (subscribers->second.empty()) Of(kind).erase(subscribers);
 }
 
+void PubSub::EndOfSlots(LoopState* loop, SlotRange slots) {
+  for (const auto& [id, client] : loop->clients) {
+    const std::set<std::string> names = client->shard_channels;
+    for (const std::string& name : names) {
+      if (!slots.Has(SlotOfKey(name))) continue;
+      Unsubscribe(client, loop, Kind::kShardChannel, name);
+      Reply reply(client->protocol);
+      reply.Push(3);
+      reply.Bulk("sunsubscribe");
+      reply.Bulk(name);
+      reply.Integer(static_cast<int64_t>(client->shard_channels.size()));
+      client->Send(reply.bytes());
+    }
+  }
+}
+
 void PubSub::UnsubscribeAll(Client* client, LoopState* loop) {
   for (const Kind kind : {Kind::kChannel, Kind::kPattern, Kind::kShardChannel}) {
     const std::set<std::string>& names = SubscriptionsOf(client, kind);

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "server/session/client.h"
+#include "server/store/slots.h"
 #include "util/mutex.h"
 
 namespace nacre::server {
@@ -33,6 +34,10 @@ class PubSub {
   void Unsubscribe(Client* client, LoopState* loop, Kind kind, const std::string& name)
       EXCLUDES(mutex_);
   void UnsubscribeAll(Client* client, LoopState* loop) EXCLUDES(mutex_);
+
+  /// Ends the subscriptions of the loop's clients to sharded channels of these slots, and tells
+  /// them.
+  void EndOfSlots(LoopState* loop, SlotRange slots) EXCLUDES(mutex_);
 
   /// How many subscriptions it is sent to. `kind`: of channels, or of sharded ones.
   int64_t Publish(std::string_view channel, std::string_view message, Kind kind = Kind::kChannel)

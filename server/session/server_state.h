@@ -13,6 +13,8 @@
 #include "nacre/async.h"
 #include "server/acl/acl_command.h"
 #include "server/acl/acl_table.h"
+#include "server/cluster/cluster.h"
+#include "server/cluster/loop_shards.h"
 #include "server/loop/event_loop.h"
 #include "server/resp/request_parser.h"
 #include "server/scripts/lua_engine.h"
@@ -37,15 +39,16 @@ namespace nacre::server {
 ///
 /// Thread safety: code of the loop only, but for the counters.
 struct LoopState {
-  LoopState(Clock* clock, uint64_t seed) : loop(clock), random(seed) {}
-
-  /// Not while the server waits for the database.
-  bool serving() const { return access.store != nullptr; }
+  LoopState(Clock* clock, uint64_t seed, WorkerPool* workers)
+      : loop(clock), shards(&loop, workers), random(seed) {
+    access = {.store = nullptr, .loop = &loop, .async = nullptr, .workers = workers};
+  }
 
   EventLoop loop;
   std::unique_ptr<AsyncDB> async;
-  StoreAccess access;                              ///< Without a store unless it is serving.
-  Random random;                                   ///< For commands that choose elements at random.
+  StoreAccess access;  ///< Without a store while the server waits, and in a cluster.
+  LoopShards shards;   ///< In a cluster.
+  Random random;       ///< For commands that choose elements at random.
   std::map<uint64_t, Client*> clients;             ///< By their ids.
   std::vector<std::unique_ptr<Call>> spare_calls;  ///< For the next requests.
   std::unique_ptr<LuaEngine> lua;                  ///< Made for the first script.
@@ -63,6 +66,8 @@ class ServerState {
   /// Null while the server waits for the database. It is set before any loop is told of it
   /// (LoopState::access), and then stays.
   Store* store = nullptr;
+  /// Null: the server has one database. Set before there are clients.
+  std::unique_ptr<Cluster> cluster;
   Master master;
   WatchTable watches;
   RequestLimits limits;
@@ -87,6 +92,10 @@ class ServerState {
   std::atomic<uint64_t> rejected{0};           ///< Connections beyond maxclients.
   std::atomic<uint64_t> expired_keys{0};       ///< Keys that were removed since they had expired.
 
+  /// Not while the server waits for the database.
+  bool serving(const LoopState& loop) const {
+    return loop.access.store != nullptr || cluster != nullptr;
+  }
   /// Null: there is no such command.
   const Command* FindCommand(std::string_view name) const;
 

@@ -1,5 +1,6 @@
 #include "server/session/sweeper.h"
 
+#include <atomic>
 #include <optional>
 #include <string>
 #include <utility>
@@ -22,20 +23,33 @@ constexpr size_t kElementsOneByOne = 256;
 
 enum class Swept : uint8_t { kMore, kAll, kFailed };
 
+/// What is swept: a section of one of a store's databases.
+struct Place {
+  const StoreAccess* access = nullptr;
+  int database = 0;
+  uint32_t section = 0;
+
+  RowRange Rows(char kind) const {
+    const RowNames& names = access->store->names();
+    return {names.Kind(section, kind), names.Kind(section, static_cast<char>(kind + 1)),
+            kKeysAtOnce};
+  }
+  void SweepBy(uint64_t unix_ms) const { access->store->SweepBy(database, section, unix_ms); }
+};
+
 /// Removes the first keys whose time has come.
-Task<Swept> SweepExpired(ServerState* server, LoopState* loop, int database) {
-  UnitOfWork unit(&loop->access, /*changes=*/true);
-  const std::string from(1, kExpiryRow);
-  const std::string behind(1, kExpiryRow + 1);
-  const std::vector<Row> rows = co_await unit.Scan(database, RowRange(from, behind, kKeysAtOnce));
+Task<Swept> SweepExpired(ServerState* server, const Place& place) {
+  UnitOfWork unit(place.access, /*changes=*/true);
+  const int database = place.database;
+  const std::vector<Row> rows = co_await unit.Scan(database, place.Rows(kExpiryRow));
   std::vector<std::string> keys;
   std::vector<SlotLock> locks;
   for (const Row& row : rows) {
     uint64_t expires_at_ms = 0;
     Slice key;
-    if (DecodeExpiryRow(row.key, &expires_at_ms, &key)) {
+    if (unit.names().DecodeExpiry(row.key, &expires_at_ms, &key)) {
       if (expires_at_ms > unit.now_ms()) {
-        loop->access.store->Find(database)->SweepBy(expires_at_ms);
+        place.SweepBy(expires_at_ms);
         break;
       }
       keys.push_back(key.ToString());
@@ -60,14 +74,13 @@ Task<Swept> SweepExpired(ServerState* server, LoopState* loop, int database) {
 }
 
 /// Removes the elements of a collection that is gone.
-Task<Swept> SweepGarbage(LoopState* loop, int database) {
-  UnitOfWork unit(&loop->access, /*changes=*/false);
-  const std::string from(1, kGarbageRow);
-  const std::vector<Row> garbage =
-      co_await unit.Scan(database, RowRange(from, std::string(1, kGarbageRow + 1), kKeysAtOnce));
+Task<Swept> SweepGarbage(const Place& place) {
+  UnitOfWork unit(place.access, /*changes=*/false);
+  const int database = place.database;
+  const std::vector<Row> garbage = co_await unit.Scan(database, place.Rows(kGarbageRow));
   if (!unit.status().ok()) co_return Swept::kFailed;
   if (garbage.empty()) co_return Swept::kAll;
-  ColumnFamilyHandle* const family = loop->access.store->Find(database)->family;
+  ColumnFamilyHandle* const family = place.access->store->Find(database)->family;
   WriteBatch batch;
   Status status;
   const auto note = [&](Status added) {
@@ -77,8 +90,8 @@ Task<Swept> SweepGarbage(LoopState* loop, int database) {
     Slice key;
     uint64_t incarnation = 0;
     note(batch.Delete(family, row.key));
-    if (!DecodeGarbageRow(row.key, &key, &incarnation)) continue;
-    const std::string prefix = ElementPrefix(key.ToStringView(), incarnation);
+    if (!unit.names().DecodeGarbage(row.key, &key, &incarnation)) continue;
+    const std::string prefix = unit.names().ElementPrefix(key.ToStringView(), incarnation);
     const std::string behind = BehindPrefix(prefix);
     const std::vector<Row> elements =
         co_await unit.Scan(database, RowRange(prefix, behind, kElementsOneByOne + 1));
@@ -89,34 +102,61 @@ Task<Swept> SweepGarbage(LoopState* loop, int database) {
     }
   }
   if (!status.ok() || !unit.status().ok()) co_return Swept::kFailed;
-  const Status written = co_await loop->async->WriteAsync({}, &batch);
+  const Status written = co_await place.access->async->WriteAsync({}, &batch);
   co_return written.ok() ? Swept::kMore : Swept::kFailed;
 }
 
-/// Sweeps the database if its time has come.
-Task<void> SweepDatabase(ServerState* server, LoopState* loop, int number) {
-  Store::Database* const database = server->store->Find(number);
-  if (database == nullptr) co_return;
+/// Sweeps a section if its time has come.
+Task<void> SweepSection(ServerState* server, LoopState* loop, const Place& place) {
+  Store* const store = place.access->store;
+  std::atomic<uint64_t>& next =
+      store->Find(place.database)->sweep_at_ms[place.section - store->sections().first];
+  if (next.load(std::memory_order_relaxed) > UnixMillis()) co_return;
   // What becomes visible from here on says so again.
-  const uint64_t at_ms = database->sweep_at_ms.exchange(UINT64_MAX, std::memory_order_acquire);
-  if (at_ms > UnixMillis()) {
-    database->SweepBy(at_ms);
-    co_return;
-  }
+  next.exchange(UINT64_MAX, std::memory_order_acquire);
+  const auto goes_on = [&] { return !loop->loop.stopping() && !place.access->leaving; };
   Swept expired = Swept::kMore;
-  while (expired == Swept::kMore && !loop->loop.stopping()) {
-    expired = co_await SweepExpired(server, loop, number);
+  while (expired == Swept::kMore && goes_on()) {
+    expired = co_await SweepExpired(server, place);
   }
   Swept garbage = Swept::kMore;
-  while (garbage == Swept::kMore && !loop->loop.stopping()) {
-    garbage = co_await SweepGarbage(loop, number);
+  while (garbage == Swept::kMore && goes_on()) {
+    garbage = co_await SweepGarbage(place);
   }
   // The next sweep tries again.
-  if (expired != Swept::kAll || garbage != Swept::kAll) database->SweepBy(0);
+  if (expired != Swept::kAll || garbage != Swept::kAll) place.SweepBy(0);
+}
+
+Task<void> SweepStore(ServerState* server, LoopState* loop, const StoreAccess* access) {
+  const Store& store = *access->store;
+  for (int number = 0; number < store.databases(); ++number) {
+    if (store.Find(number) == nullptr) continue;
+    if (store.names().by_slot() && !store.Find(number)->surveyed) {
+      Offload offload(access->loop, access->workers, [&] { access->store->Survey(number); });
+      co_await offload;
+    }
+    const SlotRange& sections = store.sections();
+    for (uint32_t section = sections.first; section < sections.behind; ++section) {
+      if (access->leaving) co_return;
+      if ((section + 1) % Yield::kTasksMax == 0) co_await Yield(&loop->loop);
+      const Place place = {.access = access, .database = number, .section = section};
+      co_await SweepSection(server, loop, place);
+    }
+  }
 }
 
 Task<void> Sweep(ServerState* server, LoopState* loop, std::chrono::milliseconds rest) {
-  for (int i = 0; i < server->store->databases(); ++i) co_await SweepDatabase(server, loop, i);
+  if (loop->access.store != nullptr) co_await SweepStore(server, loop, &loop->access);
+  std::vector<uint32_t> first_slots;
+  for (const LoopShards::Shard* const shard : loop->shards.All()) {
+    first_slots.push_back(shard->slots.first);
+  }
+  for (const uint32_t slot : first_slots) {
+    LoopShards::Shard* const shard = loop->shards.Find(slot);
+    if (shard == nullptr) continue;
+    const LoopShards::Use use(shard);
+    co_await SweepStore(server, loop, &shard->access);
+  }
   loop->loop.After(rest, [=] { SweepRepeatedly(server, loop, rest); });
 }
 

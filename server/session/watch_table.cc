@@ -58,6 +58,23 @@ void WatchTable::TouchAll(int database) {
   }
 }
 
+void WatchTable::EndOfSlots(SlotRange slots) {
+  const MutexLock lock(&mutex_);
+  for (const auto& [key, watchers] : watches_) {
+    if (!slots.Has(SlotOfKey(key.second))) continue;
+    for (const Watcher& watcher : watchers) {
+      watcher.state->changed.store(true, std::memory_order_relaxed);
+    }
+  }
+  std::vector<BlockedClient*> blocked;
+  for (const auto& [key, queue] : blocked_) {
+    if (!slots.Has(SlotOfKey(key.second))) continue;
+    for (const auto& [place, client] : queue.waiting) blocked.push_back(client);
+  }
+  // A client that waits for several keys is there several times, and is ended once.
+  for (BlockedClient* const client : blocked) EndLocked(client, BlockedClient::End::kMoved);
+}
+
 void WatchTable::Watch(const std::shared_ptr<WatchState>& state, const Key& key, bool there) {
   const MutexLock lock(&mutex_);
   watches_[key].push_back({state, there});

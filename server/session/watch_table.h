@@ -20,7 +20,7 @@ namespace nacre::server {
 /// A command that waits for one of its keys, such as BLPOP: it is resumed once, whatever happens
 /// first. It is on its coroutine's frame.
 struct BlockedClient {
-  enum class End : uint8_t { kNone, kKey, kTimeout, kUnblocked, kClosed };
+  enum class End : uint8_t { kNone, kKey, kTimeout, kUnblocked, kClosed, kMoved };
 
   EventLoop* loop = nullptr;
   std::vector<std::pair<int, std::string>> keys;
@@ -57,6 +57,9 @@ class WatchTable {
   bool ComesFirst(const Key& key, uint64_t place) const EXCLUDES(mutex_);
   /// Ends it, unless it has ended already; on its loop.
   void End(BlockedClient* blocked, BlockedClient::End end) EXCLUDES(mutex_);
+  /// The keys of these slots go to another server: what is watched of them counts as changed, and
+  /// what waits for them ends.
+  void EndOfSlots(SlotRange slots) EXCLUDES(mutex_);
   /// How many commands wait for a key.
   size_t blocked() const { return waiting_.load(std::memory_order_relaxed); }
 

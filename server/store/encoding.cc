@@ -31,14 +31,6 @@ bool TakeByte(Slice* bytes, char byte) {
   return true;
 }
 
-std::string Incarnation(char kind, std::string_view key, uint64_t incarnation) {
-  std::string row(1, kind);
-  row.reserve(key.size() + 16);
-  PutLengthPrefixedSlice(&row, key);
-  PutBigEndian(&row, incarnation);
-  return row;
-}
-
 constexpr size_t kMetaHeadBytesMax = 9;
 
 /// Type and expiry.
@@ -82,14 +74,6 @@ const char* TypeName(Type type) {
   return "none";
 }
 
-std::string MetaRow(std::string_view key) {
-  std::string row;
-  row.reserve(key.size() + 1);
-  row.push_back(kMetaRow);
-  row.append(key);
-  return row;
-}
-
 std::string EncodeString(std::string_view value, uint64_t expires_at_ms) {
   std::string bytes;
   bytes.reserve(kMetaHeadBytesMax + value.size());
@@ -130,10 +114,6 @@ bool DecodeStringMeta(Slice bytes, uint64_t* expires_at_ms, Slice* value) {
   return type == Type::kString;
 }
 
-std::string ElementPrefix(std::string_view key, uint64_t incarnation) {
-  return Incarnation(kElementRow, key, incarnation);
-}
-
 std::string FieldSubKey(std::string_view field) {
   std::string sub_key(1, kFieldPart);
   sub_key.append(field);
@@ -164,27 +144,66 @@ bool DecodeScoreSubKey(Slice sub_key, double* score, Slice* member) {
   return true;
 }
 
-std::string ExpiryRow(uint64_t expires_at_ms, std::string_view key) {
-  std::string row(1, kExpiryRow);
+// ---- Rows ---------------------------------------------------------------------------------------
+
+std::string RowNames::Kind(uint32_t section, char kind) const {
+  return (by_slot_ ? SlotPrefix(section) : std::string()) + kind;
+}
+
+uint32_t RowNames::SectionOfRow(std::string_view row) const {
+  uint32_t slot = 0;
+  if (by_slot_) ParseSlotPrefix(row.substr(0, prefix_bytes()), &slot);
+  return slot;
+}
+
+std::string RowNames::Row(char kind, std::string_view key, size_t more) const {
+  std::string row;
+  row.reserve(prefix_bytes() + 1 + more);
+  if (by_slot_) row = SlotPrefix(SlotOfKey(key));
+  row.push_back(kind);
+  return row;
+}
+
+bool RowNames::Take(Slice* row, char kind) const {
+  if (row->size() < prefix_bytes()) return false;
+  row->remove_prefix(prefix_bytes());
+  return TakeByte(row, kind);
+}
+
+std::string RowNames::Incarnation(char kind, std::string_view key, uint64_t incarnation) const {
+  std::string row = Row(kind, key, key.size() + 15);
+  PutLengthPrefixedSlice(&row, key);
+  PutBigEndian(&row, incarnation);
+  return row;
+}
+
+std::string RowNames::ElementPrefix(std::string_view key, uint64_t incarnation) const {
+  return Incarnation(kElementRow, key, incarnation);
+}
+
+std::string RowNames::Expiry(uint64_t expires_at_ms, std::string_view key) const {
+  std::string row = Row(kExpiryRow, key, key.size() + 8);
   PutBigEndian(&row, expires_at_ms);
   row.append(key);
   return row;
 }
 
-bool DecodeExpiryRow(Slice row, uint64_t* expires_at_ms, Slice* key) {
-  if (!TakeByte(&row, kExpiryRow) || !TakeBigEndian(&row, expires_at_ms)) return false;
+bool RowNames::DecodeExpiry(Slice row, uint64_t* expires_at_ms, Slice* key) const {
+  if (!Take(&row, kExpiryRow) || !TakeBigEndian(&row, expires_at_ms)) return false;
   *key = row;
   return true;
 }
 
-std::string GarbageRow(std::string_view key, uint64_t incarnation) {
+std::string RowNames::Garbage(std::string_view key, uint64_t incarnation) const {
   return Incarnation(kGarbageRow, key, incarnation);
 }
 
-bool DecodeGarbageRow(Slice row, Slice* key, uint64_t* incarnation) {
-  return TakeByte(&row, kGarbageRow) && GetLengthPrefixedSlice(&row, key) &&
+bool RowNames::DecodeGarbage(Slice row, Slice* key, uint64_t* incarnation) const {
+  return Take(&row, kGarbageRow) && GetLengthPrefixedSlice(&row, key) &&
          TakeBigEndian(&row, incarnation) && row.empty();
 }
+
+// ---- Parts of rows ------------------------------------------------------------------------------
 
 std::string OrderedBits(double score) {
   const auto bits = std::bit_cast<uint64_t>(score == 0 ? 0.0 : score);

@@ -5,6 +5,7 @@
 #include <string_view>
 
 #include "nacre/slice.h"
+#include "server/store/slots.h"
 
 // How keys and values of Redis are rows of a column family. Each database of Redis is a family. The
 // first byte says what a row is; whole numbers in keys are big-endian, so that rows are in their
@@ -14,6 +15,9 @@
 //   element   'e' varint32 size, key, fixed64 incarnation, sub-key -> value
 //   expiry    'x' fixed64 milliseconds since 1970, key             -> nothing
 //   garbage   'g' varint32 size, key, fixed64 incarnation          -> nothing
+//
+// In the databases of a cluster each row begins with its key's slot (SlotPrefix), so that the rows
+// of a slot are a range: see RowNames.
 //
 // A key is there if it has a meta row that has not expired. The elements of hashes, lists, sets
 // and sorted sets are rows of their own, named by the incarnation: a key that is made anew gets
@@ -67,7 +71,6 @@ struct Meta {
   bool ExpiredAt(uint64_t now_ms) const { return expires_at_ms != 0 && expires_at_ms <= now_ms; }
 };
 
-std::string MetaRow(std::string_view key);
 /// The name of a type, as TYPE answers it.
 const char* TypeName(Type type);
 
@@ -80,8 +83,6 @@ bool DecodeMeta(std::string row, Meta* meta);
 /// else.
 bool DecodeStringMeta(Slice bytes, uint64_t* expires_at_ms, Slice* value);
 
-/// What all elements of an incarnation begin with.
-std::string ElementPrefix(std::string_view key, uint64_t incarnation);
 std::string FieldSubKey(std::string_view field);
 std::string IndexSubKey(int64_t index);
 std::string ScoreSubKey(double score, std::string_view member);
@@ -89,10 +90,43 @@ std::string ScoreSubKey(double score, std::string_view member);
 bool DecodeFieldSubKey(Slice sub_key, Slice* field);
 bool DecodeScoreSubKey(Slice sub_key, double* score, Slice* member);
 
-std::string ExpiryRow(uint64_t expires_at_ms, std::string_view key);
-bool DecodeExpiryRow(Slice row, uint64_t* expires_at_ms, Slice* key);
-std::string GarbageRow(std::string_view key, uint64_t incarnation);
-bool DecodeGarbageRow(Slice row, Slice* key, uint64_t* incarnation);
+/// How the rows of a database are named: as above, and in a cluster behind slots. All rows of a
+/// section are neighbours: there is one, or each slot is one.
+class RowNames {
+ public:
+  explicit RowNames(bool by_slot) : by_slot_(by_slot) {}
+
+  bool by_slot() const { return by_slot_; }
+  /// The section that has the rows of a key.
+  uint32_t SectionOf(std::string_view key) const { return by_slot_ ? SlotOfKey(key) : 0; }
+  /// What the rows of a kind begin with, in one section; kinds are the letters above.
+  std::string Kind(uint32_t section, char kind) const;
+  /// The kind of a row. It has at least that.
+  char KindOf(std::string_view row) const { return row[prefix_bytes()]; }
+  /// The section of a row.
+  uint32_t SectionOfRow(std::string_view row) const;
+
+  std::string Meta(std::string_view key) const {
+    return Row(kMetaRow, key, key.size()).append(key);
+  }
+  std::string_view KeyOfMeta(std::string_view row) const { return row.substr(prefix_bytes() + 1); }
+  /// What all elements of an incarnation begin with.
+  std::string ElementPrefix(std::string_view key, uint64_t incarnation) const;
+  std::string Expiry(uint64_t expires_at_ms, std::string_view key) const;
+  bool DecodeExpiry(Slice row, uint64_t* expires_at_ms, Slice* key) const;
+  std::string Garbage(std::string_view key, uint64_t incarnation) const;
+  bool DecodeGarbage(Slice row, Slice* key, uint64_t* incarnation) const;
+
+ private:
+  size_t prefix_bytes() const { return by_slot_ ? 2 : 0; }
+  /// The beginning of a row of a key, which has room for `more` bytes.
+  std::string Row(char kind, std::string_view key, size_t more) const;
+  std::string Incarnation(char kind, std::string_view key, uint64_t incarnation) const;
+  /// Takes the kind and what is in front of it.
+  bool Take(Slice* row, char kind) const;
+
+  bool by_slot_;
+};
 
 /// Bytes that are in the order of the scores; -0 is 0. There is no NaN.
 std::string OrderedBits(double score);

@@ -30,13 +30,27 @@ bool NumberOf(const std::string& family, int databases, int* number) {
 
 Status Store::Open(const Options& options, const std::string& name, int databases,
                    std::unique_ptr<Store>* store) {
-  std::unique_ptr<Store> opened(new Store(databases));
-  uint64_t incarnation = 0;
-  NACRE_RETURN_IF_ERROR(DrawId(&incarnation));
-  opened->next_incarnation_.store(incarnation, std::memory_order_relaxed);
+  std::unique_ptr<Store> opened(new Store(RowNames(/*by_slot=*/false), {0, 1}, databases));
+  NACRE_RETURN_IF_ERROR(opened->DrawIncarnation());
   opened->family_options_ = options;
   NACRE_RETURN_IF_ERROR(opened->OpenDatabases(options, name));
   *store = std::move(opened);
+  return Status::OK();
+}
+
+Status Store::Serve(DB* db, SlotRange slots, std::unique_ptr<Store>* store) {
+  std::unique_ptr<Store> opened(new Store(RowNames(/*by_slot=*/true), slots, /*databases=*/1));
+  NACRE_RETURN_IF_ERROR(opened->DrawIncarnation());
+  opened->db_ = db;
+  NACRE_RETURN_IF_ERROR(opened->Adopt(0, db->DefaultColumnFamily()));
+  *store = std::move(opened);
+  return Status::OK();
+}
+
+Status Store::DrawIncarnation() {
+  uint64_t incarnation = 0;
+  NACRE_RETURN_IF_ERROR(DrawId(&incarnation));
+  next_incarnation_.store(incarnation, std::memory_order_relaxed);
   return Status::OK();
 }
 
@@ -61,7 +75,8 @@ Status Store::OpenDatabases(const Options& options, const std::string& name) {
     families.emplace_back(family, options);
   }
   std::vector<ColumnFamilyHandle*> handles;
-  NACRE_RETURN_IF_ERROR(DB::Open(options, name, families, &handles, &db_));
+  NACRE_RETURN_IF_ERROR(DB::Open(options, name, families, &handles, &owned_));
+  db_ = owned_.get();
   Status status;
   for (size_t i = 0; i < handles.size(); ++i) {
     if (numbers[i] == kNoDatabase) {
@@ -80,42 +95,84 @@ Store::~Store() { Close().IgnoreError(); }
 Status Store::Close() {
   if (db_ == nullptr) return Status::OK();
   const MutexLock lock(&mutex_);
+  if (owned_ == nullptr) {
+    db_ = nullptr;
+    return Status::OK();
+  }
   for (const std::unique_ptr<Database>& database : made_) {
     db_->DestroyColumnFamilyHandle(database->family).IgnoreError();
   }
   made_.clear();
   if (server_family_ != nullptr) db_->DestroyColumnFamilyHandle(server_family_).IgnoreError();
   server_family_ = nullptr;
-  const Status closed = db_->Close();
+  const Status closed = owned_->Close();
+  owned_ = nullptr;
   db_ = nullptr;
   return closed;
 }
 
 Status Store::Adopt(int number, ColumnFamilyHandle* family) {
-  auto database = std::make_unique<Database>();
+  auto database = std::make_unique<Database>(sections_.size());
   database->family = family;
-  const std::string first(1, kElementRow);
-  const std::string behind(1, kElementRow + 1);
-  const Slice limit(behind);
-  ReadOptions options;
-  options.iterate_upper_bound = &limit;
-  Status status;
-  {
-    const std::unique_ptr<Iterator> iterator = db_->NewIterator(options, family);
-    iterator->Seek(first);
-    database->has_elements.store(iterator->Valid(), std::memory_order_relaxed);
-    status = iterator->status();
-  }
+  const Status status = LookForElements(database.get());
   const MutexLock lock(&mutex_);
   databases_[static_cast<size_t>(number)].store(database.get(), std::memory_order_release);
   made_.push_back(std::move(database));
   return status;
 }
 
-void Store::Database::SweepBy(uint64_t unix_ms) {
-  uint64_t at = sweep_at_ms.load(std::memory_order_relaxed);
-  while (unix_ms < at &&
-         !sweep_at_ms.compare_exchange_weak(at, unix_ms, std::memory_order_release)) {
+Status Store::LookForElements(Database* database) const {
+  const std::unique_ptr<Iterator> iterator = db_->NewIterator({}, database->family);
+  for (uint32_t section = sections_.first; section < sections_.behind; ++section) {
+    iterator->Seek(names_.Kind(section, kElementRow));
+    if (!iterator->Valid()) break;
+    const std::string_view row = iterator->key().ToStringView();
+    if (names_.KindOf(row) == kElementRow) {
+      database->has_elements.store(true, std::memory_order_relaxed);
+      break;
+    }
+    // There is nothing in between.
+    section = names_.SectionOfRow(row);
+  }
+  return iterator->status();
+}
+
+void Store::SweepBy(int number, uint32_t section, uint64_t unix_ms) {
+  std::atomic<uint64_t>& next = Find(number)->sweep_at_ms[section - sections_.first];
+  uint64_t at = next.load(std::memory_order_relaxed);
+  while (unix_ms < at && !next.compare_exchange_weak(at, unix_ms, std::memory_order_release)) {
+  }
+}
+
+void Store::Survey(int number) {
+  Database* const database = Find(number);
+  database->surveyed = true;
+  // What becomes visible from here on says so again.
+  for (std::atomic<uint64_t>& next : database->sweep_at_ms) {
+    next.store(UINT64_MAX, std::memory_order_release);
+  }
+  std::atomic_thread_fence(std::memory_order_seq_cst);
+  const std::unique_ptr<Iterator> iterator = db_->NewIterator({}, database->family);
+  for (uint32_t section = sections_.first; section < sections_.behind; ++section) {
+    iterator->Seek(names_.Kind(section, kGarbageRow));
+    if (!iterator->Valid()) break;
+    section = names_.SectionOfRow(iterator->key().ToStringView());
+    if (names_.KindOf(iterator->key().ToStringView()) == kGarbageRow) {
+      SweepBy(number, section, 0);
+      continue;
+    }
+    const std::string first = names_.Kind(section, kExpiryRow);
+    iterator->Seek(first);
+    uint64_t expires_at_ms = 0;
+    Slice key;
+    if (iterator->Valid() && iterator->key().starts_with(first) &&
+        names_.DecodeExpiry(iterator->key(), &expires_at_ms, &key)) {
+      SweepBy(number, section, expires_at_ms);
+    }
+  }
+  if (iterator->status().ok()) return;
+  for (uint32_t section = sections_.first; section < sections_.behind; ++section) {
+    SweepBy(number, section, 0);
   }
 }
 

@@ -13,7 +13,9 @@
 #include "nacre/status.h"
 #include "server/loop/event_loop.h"
 #include "server/loop/worker_pool.h"
+#include "server/store/encoding.h"
 #include "server/store/lock_table.h"
+#include "server/store/slots.h"
 #include "util/mutex.h"
 
 namespace nacre::server {
@@ -22,8 +24,9 @@ namespace nacre::server {
 /// family "dbN", which is made when it is first selected. The family "server" has what servers
 /// tell one another.
 ///
-/// This process owns the database, so that locks of this process keep commands apart. A keyspace of
-/// several servers needs transactions in their place, at UnitOfWork::Lock and Commit.
+/// This process owns the database, so that locks of this process keep commands apart. In a cluster
+/// each shard of the keyspace that the server has is such a database, of some slots, and all that a
+/// command reads and changes is in one of them.
 ///
 /// Thread safety: all methods may be called from many threads at once.
 class Store {
@@ -34,18 +37,22 @@ class Store {
     /// There may be rows other than those of strings: what replaces a key has to look for them. It
     /// is set with the key's lock held, before the first of them is written.
     std::atomic<bool> has_elements{false};
-    /// When the sweeper has something to do next, in milliseconds of Unix time. 0: at once, as at
-    /// the start, when nothing is known. A sweep without need would cost more than its own time:
-    /// scans have a MemTable keep its order from then on.
-    std::atomic<uint64_t> sweep_at_ms{0};
+    /// By section (RowNames) from the first on: when the sweeper has something to do there next, in
+    /// milliseconds of Unix time. 0: at once, as at the start, when nothing is known. A sweep
+    /// without need would cost more than its own time: scans have a MemTable keep its order from
+    /// then on.
+    std::vector<std::atomic<uint64_t>> sweep_at_ms;
 
-    /// Has the sweeper look at that time at the latest. Called when what it will find is visible.
-    void SweepBy(uint64_t unix_ms);
+    bool surveyed = false;  ///< Survey was called; the sweeper's.
+
+    explicit Database(size_t sections) : sweep_at_ms(sections) {}
   };
 
   /// As DB::Open answers.
   static Status Open(const Options& options, const std::string& name, int databases,
                      std::unique_ptr<Store>* store);
+  /// One database of Redis, with the rows of `slots`, in `db`, which has to stay until Close.
+  static Status Serve(DB* db, SlotRange slots, std::unique_ptr<Store>* store);
   ~Store();
   Store(const Store&) = delete;
   Store& operator=(const Store&) = delete;
@@ -64,21 +71,36 @@ class Store {
   /// `Fenced` if another process has taken the database over.
   Status CheckOwned() const;
 
-  /// Closes the database; everything else has ended.
+  /// Closes the database, unless it is another one's; everything else has ended.
   Status Close();
 
-  DB* db() const { return db_.get(); }
+  DB* db() const { return db_; }
+  const RowNames& names() const { return names_; }
+  /// The sections that its rows are in; without slots the one that there is.
+  const SlotRange& sections() const { return sections_; }
+  /// Has the sweeper look at the section at that time at the latest. Called when what it will find
+  /// is visible.
+  void SweepBy(int number, uint32_t section, uint64_t unix_ms);
+  /// Finds out what there is to be swept in each section, with one walk, so that the sweeper need
+  /// not look at each. Blocks. If it fails the sweeper does.
+  void Survey(int number);
   LockTable* locks() { return &locks_; }
   /// Differs from all others that the same key has had: the first one is drawn at random.
   uint64_t NewIncarnation() { return next_incarnation_.fetch_add(1, std::memory_order_relaxed); }
 
  private:
-  explicit Store(int databases) : databases_(static_cast<size_t>(databases)) {}
+  Store(RowNames names, SlotRange sections, int databases)
+      : names_(names), sections_(sections), databases_(static_cast<size_t>(databases)) {}
+  Status DrawIncarnation();
   Status OpenDatabases(const Options& options, const std::string& name);
   /// Takes a family that was opened or made.
   Status Adopt(int number, ColumnFamilyHandle* family);
+  Status LookForElements(Database* database) const;
 
-  std::unique_ptr<DB> db_;
+  const RowNames names_;
+  const SlotRange sections_;
+  std::unique_ptr<DB> owned_;  ///< Null: another one has it.
+  DB* db_ = nullptr;
   ColumnFamilyHandle* server_family_ GUARDED_BY(mutex_) = nullptr;  ///< Null: not made yet.
   ColumnFamilyOptions family_options_;
   std::atomic<uint64_t> next_incarnation_{0};
@@ -115,6 +137,9 @@ struct StoreAccess {
   EventLoop* loop = nullptr;
   AsyncDB* async = nullptr;
   WorkerPool* workers = nullptr;
+  /// The store is about to go to another server, once nothing uses it: nothing is to be waited for
+  /// but the database. Stays false unless it is a cluster's.
+  bool leaving = false;
 };
 
 }  // namespace nacre::server

@@ -8,13 +8,32 @@
 namespace nacre::server {
 namespace {
 
-Status ScanRows(DB* db, ColumnFamilyHandle* family, const RowRange& range, std::vector<Row>* rows) {
+/// Rows of one kind in several sections, without a look at all others.
+Status ScanKind(const RowNames& names, Iterator* iterator, const RowRange& range,
+                std::vector<Row>* rows) {
+  iterator->Seek(range.from);
+  while (iterator->Valid() && rows->size() < range.limit) {
+    const std::string_view row = iterator->key().ToStringView();
+    const char kind = names.KindOf(row);
+    if (kind == range.kind) {
+      rows->push_back({std::string(row), iterator->value().ToString()});
+      iterator->Next();
+    } else {
+      iterator->Seek(names.Kind(names.SectionOfRow(row) + (kind > range.kind ? 1 : 0), range.kind));
+    }
+  }
+  return iterator->status();
+}
+
+Status ScanRows(Store* store, ColumnFamilyHandle* family, const RowRange& range,
+                std::vector<Row>* rows) {
   const Slice from(range.from);
   const Slice to(range.to);
   ReadOptions options;
   options.iterate_lower_bound = &from;
   options.iterate_upper_bound = &to;
-  const std::unique_ptr<Iterator> iterator = db->NewIterator(options, family);
+  const std::unique_ptr<Iterator> iterator = store->db()->NewIterator(options, family);
+  if (range.kind != 0) return ScanKind(store->names(), iterator.get(), range, rows);
   range.reverse ? iterator->SeekToLast() : iterator->Seek(from);
   for (size_t i = 0; iterator->Valid() && rows->size() < range.limit; ++i) {
     if (i >= range.skip) {
@@ -69,7 +88,7 @@ void UnitOfWork::Discard() {
 // ---- Keys ---------------------------------------------------------------------------------------
 
 Task<std::optional<Meta>> UnitOfWork::Find(int database, std::string_view key) {
-  RowName name(database, MetaRow(key));
+  RowName name(database, names().Meta(key));
   std::optional<std::string> bytes;
   if (!FindHere(name, &bytes)) bytes = co_await Get(database, std::move(name.second));
   if (!bytes.has_value()) co_return std::nullopt;
@@ -82,7 +101,7 @@ Task<std::optional<Meta>> UnitOfWork::Find(int database, std::string_view key) {
   if (meta.ExpiredAt(now_ms_)) {
     if (changes_) {
       expired_.push_back({database, std::string(key)});
-      Delete(database, MetaRow(key));
+      Delete(database, names().Meta(key));
       if (meta.type != Type::kString) PutGarbage(database, key, meta.incarnation);
     }
     co_return std::nullopt;
@@ -102,10 +121,10 @@ void UnitOfWork::Save(int database, std::string_view key, const Meta& meta) {
   const bool there = meta.type == Type::kString || meta.count > 0;
   touched_.push_back({database, std::string(key), there});
   if (!there) {
-    Delete(database, MetaRow(key));
+    Delete(database, names().Meta(key));
     return;
   }
-  Put(database, MetaRow(key), EncodeMeta(meta));
+  Put(database, names().Meta(key), EncodeMeta(meta));
   if (meta.expires_at_ms != 0 && meta.expires_at_ms != meta.stored_expiry_ms) {
     PutExpiry(database, key, meta.expires_at_ms);
   }
@@ -114,23 +133,23 @@ void UnitOfWork::Save(int database, std::string_view key, const Meta& meta) {
 void UnitOfWork::SaveString(int database, std::string_view key, std::string_view value,
                             uint64_t expires_at_ms) {
   touched_.push_back({database, std::string(key), true});
-  Put(database, MetaRow(key), EncodeString(value, expires_at_ms));
+  Put(database, names().Meta(key), EncodeString(value, expires_at_ms));
   if (expires_at_ms != 0) PutExpiry(database, key, expires_at_ms);
 }
 
 void UnitOfWork::PutExpiry(int database, std::string_view key, uint64_t expires_at_ms) {
-  Put(database, ExpiryRow(expires_at_ms, key), "");
-  sweeps_.emplace_back(database, expires_at_ms);
+  Put(database, names().Expiry(expires_at_ms, key), "");
+  sweeps_.push_back({database, names().SectionOf(key), expires_at_ms});
 }
 
 void UnitOfWork::PutGarbage(int database, std::string_view key, uint64_t incarnation) {
-  Put(database, GarbageRow(key, incarnation), "");
-  sweeps_.emplace_back(database, 0);
+  Put(database, names().Garbage(key, incarnation), "");
+  sweeps_.push_back({database, names().SectionOf(key), 0});
 }
 
 void UnitOfWork::Remove(int database, std::string_view key, const Meta& meta) {
   touched_.push_back({database, std::string(key), false});
-  Delete(database, MetaRow(key));
+  Delete(database, names().Meta(key));
   if (meta.type != Type::kString) PutGarbage(database, key, meta.incarnation);
 }
 
@@ -214,6 +233,7 @@ void UnitOfWork::ApplyChanges(int database, const RowRange& range, std::vector<R
   for (Row& row : *rows) merged.emplace(std::move(row.key), std::move(row.value));
   for (auto i = FirstChange(database, range.from);
        i != rows_.end() && i->first.first == database && i->first.second < range.to; ++i) {
+    if (range.kind != 0 && names().KindOf(i->first.second) != range.kind) continue;
     if (i->second.has_value()) {
       merged[i->first.second] = *i->second;
     } else {
@@ -244,7 +264,7 @@ Task<std::vector<Row>> UnitOfWork::Scan(int database, RowRange range) {
   }
   Status status;
   Offload offload(access_.loop, access_.workers,
-                  [&] { status = ScanRows(access_.store->db(), Family(database), stored, &rows); });
+                  [&] { status = ScanRows(access_.store, Family(database), stored, &rows); });
   co_await offload;
   if (!status.ok()) {
     Fail(std::move(status));
@@ -253,6 +273,14 @@ Task<std::vector<Row>> UnitOfWork::Scan(int database, RowRange range) {
     ApplyChanges(database, range, &rows);
   }
   co_return rows;
+}
+
+Task<std::vector<Row>> UnitOfWork::ScanKeys(int database, std::string from, size_t limit) {
+  const SlotRange& sections = access_.store->sections();
+  if (from.empty()) from = names().Kind(sections.first, kMetaRow);
+  RowRange range(std::move(from), names().Kind(sections.behind - 1, kMetaRow + 1), limit);
+  if (names().by_slot()) range.kind = kMetaRow;
+  co_return co_await Scan(database, std::move(range));
 }
 
 void UnitOfWork::Put(int database, std::string row, std::string value) {
@@ -292,8 +320,8 @@ AsyncStatus UnitOfWork::Submit() {
 
 void UnitOfWork::Written(Status status) {
   // After a failure, too: the write may have taken place.
-  for (const auto& [database, at_ms] : std::exchange(sweeps_, {})) {
-    access_.store->Find(database)->SweepBy(at_ms);
+  for (const SweepTime& sweep : std::exchange(sweeps_, {})) {
+    access_.store->SweepBy(sweep.database, sweep.section, sweep.unix_ms);
   }
   if (!status.ok()) Fail(std::move(status));
 }

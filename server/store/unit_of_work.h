@@ -69,6 +69,8 @@ struct RowRange {
   size_t limit;
   bool reverse;
   size_t skip;
+  /// Not 0: only rows of that kind, in several sections; neither reverse nor behind others.
+  char kind = 0;
 };
 
 /// What one command reads and changes, or all commands of one EXEC: it sees its own changes, and
@@ -88,6 +90,7 @@ class UnitOfWork {
   UnitOfWork& operator=(const UnitOfWork&) = delete;
 
   const StoreAccess& access() const { return access_; }
+  const RowNames& names() const { return access_.store->names(); }
   const Status& status() const { return status_; }
   /// The time by which keys have expired; it stands still once the locks are held.
   uint64_t now_ms() const { return now_ms_; }
@@ -129,6 +132,8 @@ class UnitOfWork {
                                                          std::vector<std::string> rows);
   /// Is done by a worker.
   Task<std::vector<Row>> Scan(int database, RowRange range);
+  /// The first meta rows of all sections, from the row `from` on, or from the first if it is empty.
+  Task<std::vector<Row>> ScanKeys(int database, std::string from, size_t limit);
   void Put(int database, std::string row, std::string value);
   void Delete(int database, std::string row);
   /// Deletes all rows of the database. All locks are held.
@@ -157,6 +162,12 @@ class UnitOfWork {
 
  private:
   using RowName = std::pair<int, std::string>;
+  /// For the sweeper: where there is something to be removed, and when.
+  struct SweepTime {
+    int database = 0;
+    uint32_t section = 0;
+    uint64_t unix_ms = 0;
+  };
   /// Rows that were read ahead of the calls for them.
   struct RowsAhead {
     int database = 0;
@@ -188,8 +199,7 @@ class UnitOfWork {
   std::map<RowName, std::optional<std::string>> rows_;  ///< Nothing: the row is deleted.
   std::set<int> cleared_;  ///< What they had is deleted before `rows_` are written.
   std::vector<TouchedKey> touched_;
-  /// For the sweeper: a database, and when there is something to be removed from it.
-  std::vector<std::pair<int, uint64_t>> sweeps_;
+  std::vector<SweepTime> sweeps_;
   std::vector<ExpiredKey> expired_;
   std::vector<KeyEvent> events_;
   size_t gets_ = 0;

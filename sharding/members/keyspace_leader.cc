@@ -8,6 +8,7 @@
 
 #include "sharding/remote/member_codec.h"
 #include "sharding/remote/member_request.pb.h"
+#include "sharding/reshaping/split_point.h"
 #include "util/exceptions.h"
 #include "util/log.h"
 #include "util/named_point.h"
@@ -337,6 +338,8 @@ Status KeyspaceLeader::AskOwner(int64_t owner, const sharding::ControlRequest& r
 // ---- Splits and merges --------------------------------------------------------------------------
 
 Status KeyspaceLeader::Split(uint32_t shard, const std::string& key, const std::string& reason) {
+  const size_t undivided = context_.opener->options().undivided_prefix_bytes;
+  NACRE_RETURN_IF_ERROR(CheckUndivided(undivided, key));
   std::string at = key;
   if (at.empty()) {
     int64_t owner = 0;
@@ -351,7 +354,8 @@ Status KeyspaceLeader::Split(uint32_t shard, const std::string& key, const std::
     NACRE_RETURN_IF_ERROR(found);
     NACRE_RETURN_IF_ERROR(FindSplitKey(owner, shard, &at));
   }
-  return Reshape({shard}, reason, [&](ShardMap* map, ShardMap::Reshaping* reshaping) {
+  return Reshape({shard}, reason, [&](ShardMap* map, ShardMap::Reshaping* reshaping) -> Status {
+    if (key.empty()) NACRE_RETURN_IF_ERROR(MoveToUndivided(*map, shard, undivided, &at));
     return map->BeginSplit(shard, at, reshaping);
   });
 }

@@ -80,6 +80,7 @@ Status KeyspaceMember::Start() {
       std::move(coordinator), context_.clock,
       {.keyspace = context_.opener->name(),
        .address = address,
+       .client_address = options().client_address,
        .lease = options().member_lease,
        .log = options().info_log},
       [this](const std::shared_ptr<const KeyspaceState>&) { Wake(); },
@@ -334,6 +335,7 @@ Status KeyspaceMember::GetMembers(std::vector<ShardMember>* members) const {
   for (const MemberInfo& info : state->members) {
     members->push_back({.id = info.id,
                         .address = info.address,
+                        .client_address = info.client_address,
                         .leads = info.id == state->leader,
                         .draining = view != nullptr && view->map.IsDraining(info.id),
                         .self = info.id == membership_->id(),

@@ -69,6 +69,7 @@ Status ReadKeyspace(Coordinator* coordinator, const std::string& prefix, Deadlin
         return Status::Corruption(entry.key + ": is no member");
       }
       info.address = member.address();
+      info.client_address = member.client_address();
       state->members.push_back(std::move(info));
     }
   }
@@ -203,6 +204,7 @@ Status Membership::Enter(Deadline deadline) {
   NACRE_RETURN_IF_ERROR(coordinator_->GrantLease(options_.lease, deadline, &lease));
   sharding::Member member;
   member.set_address(options_.address);
+  member.set_client_address(options_.client_address);
   bool done = false;
   Status entered = coordinator_->Commit({{.key = fmt::format("{}members/{}", prefix_, lease),
                                           .value = member.SerializeAsString(),

@@ -22,6 +22,7 @@ namespace nacre {
 struct MemberInfo {
   Coordinator::Lease id = 0;  ///< Its lease; never used twice.
   std::string address;        ///< Empty: it only uses the keyspace.
+  std::string client_address{};
 
   bool serves() const { return !address.empty(); }
 };
@@ -53,6 +54,7 @@ struct MembershipOptions {
   std::string pool = "default";  ///< Tells keyspaces of one name apart in one coordinator.
   /// Where the other members reach this process. Empty: it owns no shards, and never leads.
   std::string address;
+  std::string client_address{};
   /// A member that does not answer the coordinator for so long is none any more.
   std::chrono::milliseconds lease{2000};
   std::shared_ptr<Logger> log{};  ///< May be null.

@@ -8,6 +8,7 @@
 #include "db/copy/middle_key.h"
 #include "sharding/remote/member_request.pb.h"
 #include "sharding/reshaping/shard_reshaper.h"
+#include "sharding/shard_info.h"
 #include "util/exceptions.h"
 #include "util/log.h"
 #include "util/named_point.h"
@@ -149,6 +150,9 @@ Status OwnedShards::OpenNow(uint32_t shard, std::shared_ptr<LocalShard>* opened,
   const uint64_t begun = context_.clock->NowNanos();
   NACRE_RETURN_IF_ERROR(context_.opener->OpenShard(map, index, opened));
   *epoch = record.epoch;
+  if (ShardObserver* const observer = Observer(); observer != nullptr) {
+    observer->OnShardServed(DescribeShard(context_.opener->name(), map, index), (*opened)->db());
+  }
   Log(context_.log, LogLevel::kInfo, "keyspace {}: has shard {} since {} ms of opening",
       context_.opener->name(), shard, (context_.clock->NowNanos() - begun) / 1'000'000);
   NACRE_POINT("shard.claimed");
@@ -199,7 +203,14 @@ Status OwnedShards::Close(const std::shared_ptr<LocalShard>& shard) {
   });
 }
 
+ShardObserver* OwnedShards::Observer() const {
+  return context_.opener->options().shard_observer.get();
+}
+
 void OwnedShards::LeaveNow(LocalShard* shard) const {
+  if (ShardObserver* const observer = Observer(); observer != nullptr) {
+    observer->OnShardLeaving(shard->id());
+  }
   for (;;) {
     const Status left = shard->Leave(Deadline::After(context_.clock, kLeavePatience));
     if (left.ok()) return;
@@ -312,7 +323,14 @@ void OwnedShards::Finish(const std::shared_ptr<ShardReshaper>& reshaper) {
   const Status status = CatchAll([&] {
     for (const auto& source : reshaper->sources()) LeaveNow(source.get());
     NACRE_POINT("reshaping.sources-left");
-    return reshaper->Finish(&made);
+    NACRE_RETURN_IF_ERROR(reshaper->Finish(&made));
+    ShardObserver* const observer = Observer();
+    for (size_t i = 0; observer != nullptr && i < made.size(); ++i) {
+      const ShardMap& map = reshaper->map();
+      const size_t index = map.IndexOf(targets[i]);
+      observer->OnShardServed(DescribeShard(context_.opener->name(), map, index), made[i]->db());
+    }
+    return Status::OK();
   });
   // If that failed they are opened as any others, which makes them anew.
   Log(context_.log, status.ok() ? LogLevel::kInfo : LogLevel::kWarn,

@@ -111,6 +111,8 @@ class OwnedShards {
   void FollowReshapings(const ShardMap& map, int64_t self) REQUIRES(mutex_);
   void BeginFinish(const Prepared& prepared) REQUIRES(mutex_);
   void Finish(const std::shared_ptr<ShardReshaper>& reshaper) EXCLUDES(mutex_);
+  /// Null: there is none.
+  ShardObserver* Observer() const;
   void LeaveNow(LocalShard* shard) const;
   void BeginOpen(uint32_t shard, Entry* entry) REQUIRES(mutex_);
   void BeginClose(uint32_t shard, Entry* entry) REQUIRES(mutex_);

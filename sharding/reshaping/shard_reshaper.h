@@ -39,6 +39,8 @@ class ShardReshaper {
 
   const ShardMap::Reshaping& reshaping() const { return reshaping_; }
   const std::vector<std::shared_ptr<LocalShard>>& sources() const { return sources_; }
+  /// With the targets in their places.
+  const ShardMap& map() const { return after_; }
 
   /// Copies until there is little left, as far as that is faster than writers. After a failure
   /// neither this nor Finish may be called.

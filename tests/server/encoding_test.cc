@@ -17,6 +17,50 @@
 namespace nacre::server {
 namespace {
 
+const RowNames kNames(/*by_slot=*/false);
+const RowNames kSlotNames(/*by_slot=*/true);
+
+/// The slots that Redis Cluster's specification and Redis's own tests name.
+TEST(ServerEncodingTest, SlotsAreThoseOfRedisCluster) {
+  EXPECT_EQ(SlotOfKey("123456789"), 0x31c3U);
+  EXPECT_EQ(SlotOfKey("foo"), 12182U);
+  EXPECT_EQ(SlotOfKey(""), 0U);
+  EXPECT_EQ(SlotOfKey("{user1000}.following"), SlotOfKey("user1000"));
+  EXPECT_EQ(SlotOfKey("foo{{bar}}zap"), SlotOfKey("{bar"));
+  EXPECT_EQ(SlotOfKey("foo{bar}{zap}"), SlotOfKey("bar"));
+  EXPECT_NE(SlotOfKey("foo{}{bar}"), SlotOfKey("bar"));
+}
+
+TEST(ServerEncodingTest, PrefixesOfSlotsAreReadAsWrittenAndInOrder) {
+  std::string before;
+  for (uint32_t slot = 0; slot < kSlots; ++slot) {
+    const std::string prefix = SlotPrefix(slot);
+    EXPECT_LT(before, prefix);
+    uint32_t read = kSlots;
+    EXPECT_TRUE(ParseSlotPrefix(prefix, &read));
+    EXPECT_EQ(read, slot);
+    before = prefix;
+  }
+  uint32_t slot = 0;
+  for (const std::string& wrong : {std::string(), std::string("a"), std::string("abc"),
+                                   SlotPrefix(kSlots), std::string("\xff\xff")}) {
+    EXPECT_FALSE(ParseSlotPrefix(wrong, &slot)) << wrong;
+  }
+}
+
+TEST(ServerEncodingTest, RowsOfAClusterBeginWithTheirSlots) {
+  const std::string foo = SlotPrefix(12182);
+  EXPECT_EQ(kSlotNames.Meta("foo"), foo + kNames.Meta("foo"));
+  EXPECT_EQ(kSlotNames.ElementPrefix("foo", 3), foo + kNames.ElementPrefix("foo", 3));
+  EXPECT_EQ(kSlotNames.Expiry(7, "foo"), foo + kNames.Expiry(7, "foo"));
+  EXPECT_EQ(kSlotNames.Garbage("foo", 3), foo + kNames.Garbage("foo", 3));
+  EXPECT_EQ(kSlotNames.Kind(12182, kMetaRow), foo + "m");
+  EXPECT_EQ(kSlotNames.SectionOf("foo"), 12182U);
+  EXPECT_EQ(kSlotNames.SectionOfRow(kSlotNames.Meta("foo")), 12182U);
+  EXPECT_EQ(kSlotNames.KindOf(kSlotNames.Meta("foo")), kMetaRow);
+  EXPECT_EQ(kSlotNames.KeyOfMeta(kSlotNames.Meta("foo")), "foo");
+}
+
 TEST(ServerEncodingTest, MetaRowsAreReadAsWritten) {
   Meta list;
   list.type = Type::kList;
@@ -59,14 +103,14 @@ TEST(ServerEncodingTest, TheNumbersAreFrozen) {
   Meta meta;
   meta.value = "v";
   meta.expires_at_ms = 0x0102;
-  EXPECT_EQ(MetaRow("k"), "mk");
+  EXPECT_EQ(kNames.Meta("k"), "mk");
   EXPECT_EQ(EncodeMeta(meta), std::string("\x81\x02\x01\0\0\0\0\0\0v", 10));
-  EXPECT_EQ(ElementPrefix("k", 0x0102), std::string("e\x01k\0\0\0\0\0\0\x01\x02", 11));
+  EXPECT_EQ(kNames.ElementPrefix("k", 0x0102), std::string("e\x01k\0\0\0\0\0\0\x01\x02", 11));
   EXPECT_EQ(FieldSubKey("f"), "ff");
   EXPECT_EQ(IndexSubKey(1), std::string("i\x80\0\0\0\0\0\0\x01", 9));
   EXPECT_EQ(ScoreSubKey(1.0, "m"), std::string("s\xbf\xf0\0\0\0\0\0\0m", 10));
-  EXPECT_EQ(ExpiryRow(0x0102, "k"), std::string("x\0\0\0\0\0\0\x01\x02k", 10));
-  EXPECT_EQ(GarbageRow("k", 1), std::string("g\x01k\0\0\0\0\0\0\0\x01", 11));
+  EXPECT_EQ(kNames.Expiry(0x0102, "k"), std::string("x\0\0\0\0\0\0\x01\x02k", 10));
+  EXPECT_EQ(kNames.Garbage("k", 1), std::string("g\x01k\0\0\0\0\0\0\0\x01", 11));
 }
 
 TEST(ServerEncodingTest, ScoresAndIndexesAreInOrder) {
@@ -111,21 +155,24 @@ TEST(ServerEncodingTest, KeysDoNotMixWhateverTheirBytes) {
   for (int i = 0; i < 20'000; ++i) {
     const std::string one = text();
     const std::string other = text();
-    const std::string prefix = ElementPrefix(one, 5);
-    const std::string row = ElementPrefix(other, 5) + FieldSubKey(text());
+    const std::string prefix = kNames.ElementPrefix(one, 5);
+    const std::string row = kNames.ElementPrefix(other, 5) + FieldSubKey(text());
     EXPECT_EQ(row.starts_with(prefix), one == other);
     EXPECT_EQ(prefix <= row && row < BehindPrefix(prefix), one == other);
     Slice key;
     uint64_t incarnation = 0;
-    const std::string garbage = GarbageRow(one, 7);
-    ASSERT_TRUE(DecodeGarbageRow(garbage, &key, &incarnation));
+    const std::string garbage = kNames.Garbage(one, 7);
+    ASSERT_TRUE(kNames.DecodeGarbage(garbage, &key, &incarnation));
     EXPECT_EQ(key.ToString(), one);
     EXPECT_EQ(incarnation, 7U);
     uint64_t expires_at_ms = 0;
-    const std::string expiry = ExpiryRow(9, one);
-    ASSERT_TRUE(DecodeExpiryRow(expiry, &expires_at_ms, &key));
+    const std::string expiry = kNames.Expiry(9, one);
+    ASSERT_TRUE(kNames.DecodeExpiry(expiry, &expires_at_ms, &key));
     EXPECT_EQ(key.ToString(), one);
     EXPECT_EQ(expires_at_ms, 9U);
+    ASSERT_TRUE(kSlotNames.DecodeExpiry(kSlotNames.Expiry(9, one), &expires_at_ms, &key));
+    ASSERT_TRUE(kSlotNames.DecodeGarbage(kSlotNames.Garbage(one, 7), &key, &incarnation));
+    EXPECT_FALSE(kSlotNames.DecodeGarbage(Slice("m"), &key, &incarnation));
   }
 }
 

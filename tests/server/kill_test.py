@@ -16,8 +16,6 @@ harm, not its timing.
 Answers 77 if redis-py or the checker is not here.
 """
 
-import ctypes
-import json
 import multiprocessing
 import os
 import pathlib
@@ -32,6 +30,9 @@ import time
 
 sys.path.append(str(pathlib.Path(__file__).resolve().parents[2] / "db_bench" / "compare"))
 from free_ports import free_ports  # noqa: E402
+from redis_histories import (ANSWER_SECONDS, CLIENTS, Failure, check_counters,  # noqa: E402
+                             check_histories, eventually, kill_process, longest_gaps, read_all,
+                             run_client, start_process)
 
 try:
     import redis
@@ -43,120 +44,13 @@ except ImportError:
 SKIPPED = 77
 NODES = 4
 REDUNDANCY = "rs(2,1)"
-CLIENTS = 4
-REGISTERS = 6
-COUNTERS = 3
-# Registers are left for others after so long, so that each has a history that can be checked.
-EPOCH_SECONDS = 4.0
-EPOCHS_IN_FILE = 8
-PAUSE_SECONDS_MAX = 0.004
-ANSWER_SECONDS = 4.0
-PATIENCE_SECONDS = 120.0
 OPERATIONS_BETWEEN = 300  # In the short form, from one harm to the next.
 DOWN_AFTER_MS = 1000
 SMALL = ("--slab_size=1MiB", "--size=192MiB")
 SERVER_FLAGS = ("--slab_size=1048576", "--write_buffer_size=262144", "--threads=2")
 
 
-class Failure(Exception):
-    """What the test found wrong."""
-
-
-def eventually(what, look):
-    """Waits until `look` answers something, and answers that."""
-    deadline = time.monotonic() + PATIENCE_SECONDS
-    while time.monotonic() < deadline:
-        if answer := look():
-            return answer
-        time.sleep(0.05)
-    raise Failure(f"not after {PATIENCE_SECONDS:g} s: {what}")
-
-
 # ---- Clients ------------------------------------------------------------------------------------
-
-
-class Client:
-    """One process: its random operations, and what came of them."""
-
-    def __init__(self, number, ports, folder, seed, acknowledged, stop):
-        self.number = number
-        self.servers = [redis.Redis(port=port, socket_timeout=ANSWER_SECONDS,
-                                    decode_responses=True) for port in ports]
-        self.current = 0
-        self.folder = folder
-        self.random = random.Random(seed)
-        self.acknowledged = acknowledged
-        self.stop = stop
-        self.values = 0
-        self.files = {}
-        self.counts = (folder / f"counts-{number}").open("w")
-
-    def run(self):
-        while not self.stop.is_set():
-            self.step()
-            time.sleep(self.random.uniform(0, PAUSE_SECONDS_MAX))
-        self.counts.close()
-        for file in self.files.values():
-            file.close()
-
-    def step(self):
-        epoch = int(time.monotonic() / EPOCH_SECONDS)
-        choice = self.random.random()
-        if choice < 0.15:
-            self.count(f"counter{self.random.randrange(COUNTERS)}")
-            return
-        # Some reads look at what was written before the latest kills.
-        if choice < 0.25:
-            epoch -= self.random.randrange(1, EPOCHS_IN_FILE)
-        key = f"e{epoch}/r{self.random.randrange(REGISTERS)}"
-        if choice < 0.6:
-            self.note("read", epoch, key, None, lambda server: server.get(key))
-        else:
-            self.values += 1
-            value = f"{self.number}.{self.values}"
-            self.note("write", epoch, key, value, lambda server: server.set(key, value))
-
-    def ask(self, operation):
-        """The answer, and whether there is one; the other server is next if there is none."""
-        try:
-            answer = operation(self.servers[self.current])
-            self.acknowledged[self.number] += 1
-            return answer, True
-        except (redis.RedisError, OSError) as error:
-            text = str(error)
-            # No other errors than of a server without a lease, or without its nodes.
-            if isinstance(error, redis.ResponseError) and not isinstance(
-                    error, redis.exceptions.ReadOnlyError) and not re.search(
-                        r"Unavailable|Fenced|TimedOut|ShutdownInProgress", text):
-                (self.folder / f"error-{self.number}").write_text(text)
-            self.current = 1 - self.current
-            time.sleep(0.005)
-            return None, False
-
-    def note(self, kind, epoch, key, value, operation):
-        call = time.monotonic_ns()
-        answer, answered = self.ask(operation)
-        if kind == "read":
-            if not answered:
-                return
-            value = answer
-        file = self.files.get(epoch // EPOCHS_IN_FILE)
-        if file is None:
-            file = self.files[epoch // EPOCHS_IN_FILE] = (
-                self.folder / f"history-{epoch // EPOCHS_IN_FILE}-{self.number}").open("a")
-        # A write that was not answered may take effect at any time, or never.
-        file.write(json.dumps({"client": self.number, "call": call,
-                               "return": time.monotonic_ns() if answered else 0, "op": kind,
-                               "keys": [key], "values": [value]}) + "\n")
-
-    def count(self, key):
-        call = time.monotonic_ns()
-        answer, answered = self.ask(lambda server: server.incr(key))
-        self.counts.write(f"{key} {call} {time.monotonic_ns()} {answer if answered else 0}\n")
-
-
-def run_client(*arguments):
-    Client(*arguments).run()
 
 
 def run_stock_client(ports, folder, stop):
@@ -184,11 +78,6 @@ def run_stock_client(ports, folder, stop):
 # ---- Servers and nodes --------------------------------------------------------------------------
 
 
-def end_with_parent():
-    """The process that is about to run is killed when this one ends."""
-    ctypes.CDLL(None).prctl(1, signal.SIGKILL)  # PR_SET_PDEATHSIG
-
-
 class Cluster:
     """Memory nodes, and a server that owns the database, or two of which one does."""
 
@@ -214,16 +103,7 @@ class Cluster:
             process.wait()
 
     def start(self, ready, program, *flags):
-        log = (self.folder / f"{program}.log").open("a")
-        process = subprocess.Popen([self.binaries / program, *flags], stdout=subprocess.PIPE,
-                                   stderr=log, text=True, preexec_fn=end_with_parent)
-        log.close()
-        line = process.stdout.readline()
-        if ready in line:
-            return process
-        process.kill()
-        process.wait()
-        return None
+        return start_process(ready, self.folder / f"{program}.log", self.binaries / program, *flags)
 
     def start_node(self, number):
         self.nodes[number] = self.start("ready:", "nacre-memnode",
@@ -242,14 +122,9 @@ class Cluster:
         eventually(f"server {number} serves", lambda: self.begin_server(number, "serving", *flags))
         self.active = number
 
-    def kill(self, process):
-        process.kill()
-        process.wait()
-        process.stdout.close()
-
     def kill_server(self):
         number = self.active
-        self.kill(self.servers[number])
+        kill_process(self.servers[number])
         self.start_server(number)
 
     def take_over(self):
@@ -257,7 +132,7 @@ class Cluster:
         old = self.active
         self.start_server(1 - old, "--take_over")
         time.sleep(0.3)  # Clients may still ask it.
-        self.kill(self.servers[old])
+        kill_process(self.servers[old])
         self.servers[old] = None
 
     def stand_by(self, harm):
@@ -279,7 +154,7 @@ class Cluster:
         self.servers[1 - number] = None
 
     def kill_node(self, number):
-        self.kill(self.nodes[number])
+        kill_process(self.nodes[number])
         self.start_node(number)
 
     def ctl(self, *arguments):
@@ -300,84 +175,6 @@ class Cluster:
                 time.sleep(0.2)
             return True
         eventually("the database is whole again", is_whole)
-
-
-# ---- Checks -------------------------------------------------------------------------------------
-
-
-def check_histories(binaries, folder):
-    """How many operations were explained."""
-    operations = 0
-    for window in sorted({path.name.split("-")[1] for path in folder.glob("history-*-*")}):
-        merged = folder / f"window-{window}"
-        with merged.open("w") as file:
-            for part in folder.glob(f"history-{window}-*"):
-                file.write(part.read_text())
-        checked = subprocess.run(
-            [binaries / "history_checker", "-timeout", "120s", "-figure", f"{merged}.html", "keys",
-             merged], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
-        if checked.returncode != 0:
-            kept = pathlib.Path(tempfile.gettempdir()) / f"nacre-{merged.name}-{os.getpid()}"
-            shutil.copyfile(merged, kept)
-            raise Failure(f"no order explains the history (kept in {kept}):\n{checked.stdout}")
-        operations += int(re.search(r"^(\d+) operations on", checked.stdout, re.MULTILINE)[1])
-    return operations
-
-
-def check_counters(folder, last):
-    """Each INCR answered a number of its own, larger than all that had been answered when it was
-    sent; `last` has what the counters are in the end. Tells how many there were."""
-    counts, unknown = {}, {}
-    for path in folder.glob("counts-*"):
-        for line in path.read_text().splitlines():
-            key, call, back, answer = line.split()
-            if answer == "0":
-                unknown[key] = unknown.get(key, 0) + 1
-            else:
-                counts.setdefault(key, []).append((int(answer), int(call), int(back)))
-    for key, all_of_it in counts.items():
-        all_of_it.sort(reverse=True)
-        numbers = [number for number, _, _ in all_of_it]
-        if len(set(numbers)) != len(numbers):
-            raise Failure(f"{key}: two INCRs were answered the same number")
-        first_return = float("inf")
-        for number, call, back in all_of_it:
-            if first_return < call:
-                raise Failure(f"{key}: {number} was answered to an INCR that was sent after one "
-                              "with a larger number had been answered")
-            first_return = min(first_return, back)
-        value = last.get(key, 0)
-        if not max(numbers) <= value <= len(numbers) + unknown.get(key, 0):
-            raise Failure(f"{key} is {value} after {len(numbers)} INCRs that were answered, up to "
-                          f"{max(numbers)}, and {unknown.get(key, 0)} that were not")
-    return sum(map(len, counts.values()))
-
-
-def read_all(cluster, folder, number):
-    """Each register once more, as part of the histories; what the counters are."""
-    server = redis.Redis(port=cluster.ports[cluster.active], decode_responses=True)
-    for window in {path.name.split("-")[1] for path in folder.glob("history-*-*")}:
-        keys = {json.loads(line)["keys"][0] for path in folder.glob(f"history-{window}-*")
-                for line in path.read_text().splitlines()}
-        with (folder / f"history-{window}-{number}").open("a") as file:
-            for key in sorted(keys):
-                call = time.monotonic_ns()
-                value = server.get(key)
-                file.write(json.dumps({"client": number, "call": call,
-                                       "return": time.monotonic_ns(), "op": "read", "keys": [key],
-                                       "values": [value]}) + "\n")
-    return {key: int(server.get(key) or 0) for key in (f"counter{i}" for i in range(COUNTERS))}
-
-
-def longest_gaps(folder, harms):
-    """The longest gap by the kind of harm that came last before its end."""
-    longest = {}
-    for line in (folder / "gaps").read_text().splitlines():
-        began, seconds = map(float, line.split())
-        before = [kind for at, kind in harms if at < began + seconds and at > began - 1]
-        kind = before[-1] if before else "nothing"
-        longest[kind] = max(longest.get(kind, 0), seconds)
-    return longest
 
 
 # ---- The test -----------------------------------------------------------------------------------
@@ -406,7 +203,7 @@ class Harm:
             self.cluster.kill_node(self.random.randrange(NODES))
         else:  # A server that is started while a node is away.
             number = self.random.randrange(NODES)
-            self.cluster.kill(self.cluster.nodes[number])
+            kill_process(self.cluster.nodes[number])
             self.cluster.kill_server()
             self.cluster.start_node(number)
 
@@ -443,8 +240,11 @@ def run(binaries, seconds, seed, folder):
     stop = multiprocessing.Event()
     acknowledged = multiprocessing.Array("Q", CLIENTS)
     with Cluster(binaries, folder) as cluster:
+        def connect(number):
+            return redis.Redis(port=cluster.ports[number], socket_timeout=ANSWER_SECONDS,
+                               decode_responses=True)
         clients = [multiprocessing.Process(
-            target=run_client, args=(i, cluster.ports, folder, seed + i, acknowledged, stop))
+            target=run_client, args=(i, connect, folder, seed + i, acknowledged, stop))
                    for i in range(CLIENTS)]
         clients.append(multiprocessing.Process(target=run_stock_client,
                                                args=(cluster.ports, folder, stop)))
@@ -461,7 +261,7 @@ def run(binaries, seconds, seed, folder):
                 client.kill()
         for path in folder.glob("error-*"):
             raise Failure(f"a client was answered: {path.read_text()}")
-        last = read_all(cluster, folder, CLIENTS)
+        last = read_all(connect(cluster.active), folder, CLIENTS)
     counted = check_counters(folder, last)
     operations = check_histories(binaries, folder)
     kinds = [kind for _, kind in harm.done]

@@ -14,6 +14,26 @@
 
 namespace nacre {
 
+struct ShardInfo;
+
+/// Told of the shards that this process serves, for programs that answer for whole shards rather
+/// than go through the keyspace: what they read of a shard's database, and write to it, is never
+/// forwarded to another member.
+///
+/// Calls for one shard come one at a time, in turn OnShardServed and OnShardLeaving; those for
+/// several shards may come at once, from any thread.
+class ShardObserver {
+ public:
+  virtual ~ShardObserver() = default;
+  /// From here on this process serves the shard, whose database is `db`. Until OnShardLeaving has
+  /// returned it may be read and written directly; batches over several shards of the keyspace do
+  /// not keep clear of that. Operations answer `Fenced` once another process has taken it over.
+  virtual void OnShardServed(const ShardInfo& shard, DB* db) = 0;
+  /// The shard is about to go to another member, to be split or merged, or to be closed. Returns
+  /// when nothing uses its database any more, handles of families and iterators included.
+  virtual void OnShardLeaving(uint32_t shard) = 0;
+};
+
 /// Options of a keyspace and of each of its shards.
 struct ShardedOptions : Options {
   ShardedOptions() = default;
@@ -34,6 +54,14 @@ struct ShardedOptions : Options {
   /// A member that the coordinator has not heard from for so long is none any more, and its shards
   /// go to others. At least a second.
   std::chrono::milliseconds member_lease{2000};
+  /// With a coordinator: where this process's own clients reach it, or anything else that other
+  /// members should know of it (ShardMember::client_address).
+  std::string client_address;
+  /// With a coordinator: may be null. It has to stay until the keyspace is closed.
+  std::shared_ptr<ShardObserver> shard_observer;
+  /// Keys that begin with the same so many bytes are never divided by a split; 0: any key may begin
+  /// a shard. All members give the same number.
+  size_t undivided_prefix_bytes = 0;
 };
 
 /// A shard of an open keyspace.
@@ -52,6 +80,7 @@ struct ShardInfo {
 struct ShardMember {
   int64_t id = 0;       ///< Never used twice. A member that was cut off comes back under another.
   std::string address;  ///< Empty: it only uses the keyspace.
+  std::string client_address;  ///< As its ShardedOptions have it.
   bool leads = false;
   bool draining = false;
   bool self = false;

@@ -1,0 +1,203 @@
+#include "server/session/routing.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <optional>
+#include <utility>
+
+#include "server/session/execute.h"
+#include "server/session/server_state.h"
+
+namespace nacre::server {
+namespace {
+
+/// How long a command waits for a server to have its slot.
+constexpr std::chrono::milliseconds kPatience{3000};
+constexpr std::chrono::milliseconds kLook{2};
+
+constexpr const char* kCrossSlot = "CROSSSLOT Keys in request don't hash to the same slot";
+
+/// The slots of a call's keys. Those of EXEC are of what was queued, and of what is watched.
+struct KeySlots {
+  std::optional<uint32_t> slot{};  ///< None: it names no keys.
+  bool several = false;
+
+  void Add(std::string_view key) {
+    const uint32_t its = SlotOfKey(key);
+    several = several || (slot.has_value() && *slot != its);
+    slot = its;
+  }
+};
+
+void AddSlots(const Call& call, KeySlots* slots) {
+  if ((call.command->flags & kShardChannels) != 0) {
+    const bool all = call.command->arity < 0;
+    for (size_t i = 1; i < (all ? call.argc() : 2); ++i) slots->Add(call.arg(i));
+    return;
+  }
+  for (const KeyRef& key : KeysOf(call)) slots->Add(key.key);
+}
+
+KeySlots SlotsOf(const Call& call) {
+  KeySlots slots;
+  AddSlots(call, &slots);
+  if (call.client->in_multi && std::string_view(call.command->name) == "exec") {
+    for (const QueuedCommand& queued : call.client->queued) {
+      Call part = call.NewPart();
+      part.command = queued.command;
+      part.request.args = queued.request.args;
+      AddSlots(part, &slots);
+    }
+    if (call.client->watch != nullptr) {
+      for (const WatchState::Key& key : call.client->watch->keys) slots.Add(key.key);
+    }
+  }
+  return slots;
+}
+
+bool IsOnAllKeys(const Call& call) {
+  return (call.command->flags & (kWholeKeySpace | kAllLocks)) != 0;
+}
+
+/// Waits until the slot is served here. Answers an error, and null, if it is another server's, or
+/// none has it for long.
+Task<LoopShards::Shard*> AwaitShard(Call* call, uint32_t slot) {
+  EventLoop& loop = call->loop->loop;
+  const uint64_t deadline =
+      loop.clock()->NowNanos() + static_cast<uint64_t>(std::chrono::nanoseconds(kPatience).count());
+  for (;;) {
+    LoopShards::Shard* const shard = call->loop->shards.Find(slot);
+    if (shard != nullptr) co_return shard;
+    const ClusterNode owner = call->server->cluster->OwnerOf(slot);
+    const bool elsewhere = !owner.address.empty() && !owner.self;
+    if (elsewhere || loop.clock()->NowNanos() >= deadline || call->client->ended) {
+      call->reply.Error(RedirectionOf(*call->server, slot));
+      co_return nullptr;
+    }
+    co_await Sleep(&loop, kLook);
+  }
+}
+
+/// Calls of one shard.
+struct Group {
+  LoopShards::Use use;
+  std::vector<Call*> calls;
+};
+
+Task<void> ExecuteGroup(std::vector<Call*> calls, LoopShards::Shard* shard) {
+  for (Call* const call : calls) call->access = &shard->access;
+  co_await Execute(calls);
+  for (Call* const call : calls) call->access = &call->loop->access;
+}
+
+Task<void> ExecuteLate(Call* call, uint32_t slot) {
+  LoopShards::Shard* const shard = co_await AwaitShard(call, slot);
+  if (shard == nullptr) co_return;
+  const LoopShards::Use use(shard);
+  std::vector<Call*> calls{call};
+  co_await ExecuteGroup(std::move(calls), shard);
+}
+
+Task<void> ExecuteOnAllShards(Call* call) {
+  std::vector<LoopShards::Use> uses;
+  std::vector<const StoreAccess*> stores;
+  for (LoopShards::Shard* const shard : call->loop->shards.All()) {
+    uses.emplace_back(shard);
+    stores.push_back(&shard->access);
+  }
+  co_await ExecuteOnAll(call, stores);
+}
+
+Task<void> ExecuteInCluster(std::vector<Call*> calls) {
+  Call* const first = calls.front();
+  std::vector<Group> groups;
+  std::vector<std::pair<Call*, uint32_t>> late;
+  std::vector<Call*> keyless;
+  for (Call* const call : calls) {
+    const KeySlots slots = SlotsOf(*call);
+    if (slots.several) {
+      call->reply.Error(kCrossSlot);
+      continue;
+    }
+    if (!slots.slot.has_value()) {
+      keyless.push_back(call);
+      continue;
+    }
+    LoopShards::Shard* const shard = call->loop->shards.Find(*slots.slot);
+    if (shard == nullptr) {
+      late.emplace_back(call, *slots.slot);
+      continue;
+    }
+    const auto its = std::ranges::find_if(
+        groups, [&](const Group& group) { return group.use.shard() == shard; });
+    if (its != groups.end()) {
+      its->calls.push_back(call);
+    } else {
+      groups.push_back({LoopShards::Use(shard), {call}});
+    }
+  }
+  // The first call's end lets later commands of the client begin: it comes last.
+  const bool first_is_late = !late.empty() && late.front().first == first;
+  for (size_t i = groups.size(); i-- > 0;) {
+    if (i > 0 || first_is_late) co_await ExecuteGroup(groups[i].calls, groups[i].use.shard());
+  }
+  for (size_t i = late.size(); i-- > 0;) {
+    if (i > 0 || first_is_late) co_await ExecuteLate(late[i].first, late[i].second);
+  }
+  for (Call* const call : keyless) {
+    if (IsOnAllKeys(*call)) {
+      co_await ExecuteOnAllShards(call);
+    } else {
+      std::vector<Call*> one{call};
+      co_await Execute(std::move(one));
+    }
+  }
+  if (first_is_late) co_return;
+  if (!late.empty()) co_await ExecuteLate(late.front().first, late.front().second);
+  if (!groups.empty()) co_await ExecuteGroup(groups.front().calls, groups.front().use.shard());
+}
+
+}  // namespace
+
+Task<void> ExecuteWhereTheKeysAre(std::vector<Call*> calls) {
+  return calls.front()->server->cluster == nullptr ? Execute(std::move(calls))
+                                                   : ExecuteInCluster(std::move(calls));
+}
+
+std::string RefusalInCluster(const Call& call) {
+  if (call.server->cluster == nullptr) return {};
+  const bool on_all = IsOnAllKeys(call) && call.client->in_multi;
+  if (on_all || (call.command->flags & kNotInCluster) != 0) {
+    return fmt::format("ERR '{}' is not allowed{} in a cluster", call.command->name,
+                       on_all ? " within MULTI" : "");
+  }
+  const bool channels = (call.command->flags & kShardChannels) != 0;
+  // Other commands wait for their slot when they are run.
+  if (!channels && !call.client->in_multi) return {};
+  const KeySlots slots = SlotsOf(call);
+  if (slots.several) return kCrossSlot;
+  if (!slots.slot.has_value() || call.loop->shards.Find(*slots.slot) != nullptr) return {};
+  const ClusterNode owner = call.server->cluster->OwnerOf(*slots.slot);
+  const bool elsewhere = !owner.address.empty() && !owner.self;
+  return elsewhere || channels ? RedirectionOf(*call.server, *slots.slot) : std::string();
+}
+
+bool HasKeysOf(const Call& call, const Call& part) {
+  if (call.server->cluster == nullptr) return true;
+  if (IsOnAllKeys(part)) return false;
+  const std::vector<KeyRef> keys = KeysOf(part);
+  return std::ranges::all_of(keys, [&](const KeyRef& key) {
+    return call.access->store != nullptr && call.access->store->sections().Has(SlotOfKey(key.key));
+  });
+}
+
+std::string RedirectionOf(const ServerState& server, uint32_t slot) {
+  const ClusterNode owner = server.cluster->OwnerOf(slot);
+  if (owner.address.empty()) return "CLUSTERDOWN Hash slot not served";
+  if (owner.self) return "TRYAGAIN the slot is on its way to another server";
+  return fmt::format("MOVED {} {}", slot, owner.address);
+}
+
+}  // namespace nacre::server

@@ -1,0 +1,31 @@
+#include "sharding/reshaping/split_point.h"
+
+#include <fmt/format.h>
+
+namespace nacre {
+
+Status MoveToUndivided(const ShardMap& map, uint32_t shard, size_t prefix_bytes, std::string* key) {
+  const size_t index = map.IndexOf(shard);
+  if (prefix_bytes == 0 || key->size() < prefix_bytes || index == map.size()) return Status::OK();
+  key->resize(prefix_bytes);
+  std::string behind = *key;
+  while (!behind.empty() && behind.back() == '\xff') behind.pop_back();
+  if (!behind.empty()) ++behind.back();
+  if (!behind.empty() && map.Has(index, behind)) {
+    *key = behind;
+    return Status::OK();
+  }
+  if (map.shards()[index].begin != *key) return Status::OK();
+  return Status::NotFound(
+      fmt::format("all keys of shard {} begin with the same {} bytes", shard, prefix_bytes));
+}
+
+Status CheckUndivided(size_t prefix_bytes, const std::string& key) {
+  if (prefix_bytes == 0 || key.size() <= prefix_bytes) return Status::OK();
+  return Status::InvalidArgument(fmt::format(
+      "a split at '{}' would divide keys that begin with the same {} bytes, which this keyspace "
+      "keeps together",
+      Slice(key).ToString(/*hex=*/true), prefix_bytes));
+}
+
+}  // namespace nacre
