@@ -25,7 +25,8 @@ endfunction()
 # nacre_compile_together(TARGET SOURCE...): compiles up to eight of the sources that are in the same
 # folder as one, as most of what a source takes to compile are headers that its neighbours include,
 # too: it halves the time of a build from nothing. So names in anonymous namespaces are unique in
-# a folder. No source relies on what its neighbours include, as `./run lint` shows.
+# a folder. No source relies on what its neighbours include, as `./run lint` shows. Of tests, whose
+# folders are small, up to twelve of one target are compiled as one.
 function(nacre_compile_together target)
   if(NOT NACRE_COMPILE_TOGETHER)
     return()
@@ -40,9 +41,14 @@ function(nacre_compile_together target)
     cmake_path(GET source PARENT_PATH folder)
     cmake_path(RELATIVE_PATH folder BASE_DIRECTORY ${PROJECT_SOURCE_DIR})
     string(REPLACE "/" "_" group "${folder}")
+    set(most 8)
+    if(target MATCHES "_tests$")
+      set(group ${target})
+      set(most 12)
+    endif()
     list(APPEND of_${group} ${source})
     list(LENGTH of_${group} count)
-    math(EXPR batch "(${count} - 1) / 8")
+    math(EXPR batch "(${count} - 1) / ${most}")
     set_source_files_properties(${source} PROPERTIES UNITY_GROUP ${group}_${batch})
   endforeach()
 endfunction()

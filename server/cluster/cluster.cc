@@ -43,7 +43,8 @@ Status Cluster::Open(ShardedOptions options, const std::string& name, int shards
                     name, Slice(shard.begin).ToString(/*hex=*/true)));
   }
   opened_.store(db_.get(), std::memory_order_release);
-  return Status::OK();
+  reader_ = Store::ToRead(db_.get());
+  return AddTo([&](LoopShards* loop) { return loop->SetReader(reader_.get()); });
 }
 
 void Cluster::GiveAway(std::chrono::milliseconds patience) {
@@ -63,7 +64,11 @@ void Cluster::GiveAway(std::chrono::milliseconds patience) {
 
 Status Cluster::Close() {
   opened_.store(nullptr, std::memory_order_release);
-  return db_ == nullptr ? Status::OK() : db_->Close();
+  if (db_ == nullptr || std::exchange(closed_, true)) return Status::OK();
+  OnEachLoop([&](size_t loop, const Done& done) {
+    loops_[loop].shards->Remove(LoopShards::kReader, done);
+  });
+  return db_->Close();
 }
 
 // ---- Who has what -------------------------------------------------------------------------------
@@ -132,22 +137,28 @@ void Cluster::OnEachLoop(const std::function<void(size_t loop, const Done& done)
   while (under_way > 0) changed.Wait();
 }
 
+Status Cluster::AddTo(const std::function<Status(LoopShards* loop)>& add) const {
+  Mutex mutex;
+  Status status;
+  OnEachLoop([&](size_t loop, const Done& done) {
+    const Status added = add(loops_[loop].shards);
+    {
+      const MutexLock lock(&mutex);
+      if (status.ok()) status = added;
+    }
+    done();
+  });
+  return status;
+}
+
 void Cluster::OnShardServed(const ShardInfo& shard, DB* db) {
   SlotRange slots;
   // Open will refuse the keyspace.
   if (!SlotsOf(shard, &slots)) return;
   std::unique_ptr<Store> store;
-  Mutex mutex;
   Status status = Store::Serve(db, slots, &store);
   if (status.ok()) {
-    OnEachLoop([&](size_t loop, const Done& done) {
-      const Status added = loops_[loop].shards->Add(shard.id, store.get());
-      {
-        const MutexLock lock(&mutex);
-        if (status.ok()) status = added;
-      }
-      done();
-    });
+    status = AddTo([&](LoopShards* loop) { return loop->Add(shard.id, store.get()); });
   }
   const MutexLock lock(&mutex_);
   stores_[shard.id] = std::move(store);

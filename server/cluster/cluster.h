@@ -67,7 +67,7 @@ class Cluster final : public ShardObserver {
   Status Open(ShardedOptions options, const std::string& name, int shards);
   /// Gives all shards to others, if there are any, for `patience` at most.
   void GiveAway(std::chrono::milliseconds patience);
-  /// Leaves. The loops still run, and nothing uses a shard for long.
+  /// Leaves, once. The loops still run, and nothing uses a shard for long.
   Status Close();
 
   // ---- Nothing is known before it is open ----
@@ -89,10 +89,14 @@ class Cluster final : public ShardObserver {
 
   /// Calls `work` on each loop, and returns when all have called their `done`.
   void OnEachLoop(const std::function<void(size_t loop, const Done& done)>& work) const;
+  /// The first failure of the loops.
+  Status AddTo(const std::function<Status(LoopShards* loop)>& add) const;
 
   const std::vector<Loop> loops_;
   const Leaving leaving_;
   std::unique_ptr<ShardedDB> db_;
+  bool closed_ = false;
+  std::unique_ptr<Store> reader_;            ///< All shards, to read. Null before it is open.
   std::atomic<ShardedDB*> opened_{nullptr};  ///< db_, once that is open. Release and acquire.
   mutable Mutex mutex_;
   std::map<uint32_t, std::unique_ptr<Store>> stores_ GUARDED_BY(mutex_);  ///< By shard.

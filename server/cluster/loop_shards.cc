@@ -4,14 +4,31 @@
 
 namespace nacre::server {
 
+Status LoopShards::Make(uint32_t id, Store* store, Shard** shard) {
+  auto made = std::make_unique<Shard>();
+  NACRE_RETURN_IF_ERROR(store->db()->NewAsyncDB(loop_, &made->async));
+  made->id = id;
+  made->slots = store->sections();
+  made->access.store = store;
+  made->access.loop = loop_;
+  made->access.async = made->async.get();
+  made->access.workers = workers_;
+  *shard = made.get();
+  shards_[id] = std::move(made);
+  return Status::OK();
+}
+
 Status LoopShards::Add(uint32_t id, Store* store) {
-  auto shard = std::make_unique<Shard>();
-  NACRE_RETURN_IF_ERROR(store->db()->NewAsyncDB(loop_, &shard->async));
-  shard->id = id;
-  shard->slots = store->sections();
-  shard->access = {store, loop_, shard->async.get(), workers_};
-  by_first_slot_[shard->slots.first] = shard.get();
-  shards_[id] = std::move(shard);
+  Shard* shard = nullptr;
+  NACRE_RETURN_IF_ERROR(Make(id, store, &shard));
+  by_first_slot_[shard->slots.first] = shard;
+  return Status::OK();
+}
+
+Status LoopShards::SetReader(Store* store) {
+  Shard* shard = nullptr;
+  NACRE_RETURN_IF_ERROR(Make(kReader, store, &shard));
+  shard->access.read.read_from_follower = true;
   return Status::OK();
 }
 
@@ -19,7 +36,7 @@ void LoopShards::Remove(uint32_t id, std::function<void()> left) {
   const auto found = shards_.find(id);
   if (found == shards_.end()) return left();
   Shard* const shard = found->second.get();
-  by_first_slot_.erase(shard->slots.first);
+  if (id != kReader) by_first_slot_.erase(shard->slots.first);
   shard->access.leaving = true;
   shard->left = [this, id, told = std::move(left)] {
     // Not from within what has used it last.
@@ -36,6 +53,11 @@ LoopShards::Shard* LoopShards::Find(uint32_t slot) const {
   if (found == by_first_slot_.begin()) return nullptr;
   Shard* const shard = (--found)->second;
   return shard->slots.Has(slot) ? shard : nullptr;
+}
+
+LoopShards::Shard* LoopShards::reader() const {
+  const auto found = shards_.find(kReader);
+  return found == shards_.end() || found->second->left != nullptr ? nullptr : found->second.get();
 }
 
 std::vector<LoopShards::Shard*> LoopShards::All() const {

@@ -48,20 +48,29 @@ class LoopShards {
     Shard* shard_;
   };
 
+  /// Stands for all shards, as they are read from the memory nodes (SetReader).
+  static constexpr uint32_t kReader = UINT32_MAX;
+
   LoopShards(EventLoop* loop, WorkerPool* workers) : loop_(loop), workers_(workers) {}
 
   /// Serves the shard from here on, whose `store` outlives it. Fails as DB::NewAsyncDB does.
   Status Add(uint32_t id, Store* store);
+  /// The same for reads of shards that other servers have, from `store`, as they were a moment ago.
+  Status SetReader(Store* store);
   /// Begins nothing on the shard any more, and calls `left` once nothing uses it, and it is gone
   /// here.
   void Remove(uint32_t id, std::function<void()> left);
 
   /// The shard that has the slot; null if it is not served here, or is leaving.
   Shard* Find(uint32_t slot) const;
+  /// What SetReader has set; or null.
+  Shard* reader() const;
   /// Those that are served, in the order of their slots.
   std::vector<Shard*> All() const;
 
  private:
+  Status Make(uint32_t id, Store* store, Shard** shard);
+
   EventLoop* const loop_;
   WorkerPool* const workers_;
   std::map<uint32_t, std::unique_ptr<Shard>> shards_;  ///< By id, also while they leave.

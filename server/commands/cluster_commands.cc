@@ -230,10 +230,15 @@ Task<void> ClusterCommand(Call& call) {
   }
 }
 
-/// READONLY, READWRITE and ASKING: each server answers for what it has.
+/// READONLY, READWRITE and ASKING, which there is no need of.
 Task<void> Accept(Call& call) {
-  call.server->cluster == nullptr ? call.reply.Error(kNoCluster) : call.reply.Ok();
-  co_return;
+  const std::string_view name = call.command->name;
+  if (call.server->cluster == nullptr) {
+    call.reply.Error(kNoCluster);
+    co_return;
+  }
+  if (name != "asking") call.client->reads_elsewhere = name == "readonly";
+  call.reply.Ok();
 }
 
 constexpr Command kClusterCommands[] = {

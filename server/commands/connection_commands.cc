@@ -150,7 +150,7 @@ Task<void> Reset(Call& call) {
   client.name.clear();
   client.protocol = 2;
   client.replies = true;
-  client.no_evict = false;
+  client.no_evict = client.reads_elsewhere = false;
   BeAnyone(&client, *call.server);
   call.reply.set_protocol(2);
   call.reply.Simple("RESET");

@@ -67,8 +67,9 @@ class Client {
   std::shared_ptr<const AclUser> user;
   uint64_t user_version = 0;  ///< The table's when it was looked up.
   bool no_evict = false;
-  bool replies = true;      ///< CLIENT REPLY OFF ends it.
-  bool skips_next = false;  ///< CLIENT REPLY SKIP: the command behind is not answered.
+  bool reads_elsewhere = false;  ///< READONLY: keys of other servers may be read here.
+  bool replies = true;           ///< CLIENT REPLY OFF ends it.
+  bool skips_next = false;       ///< CLIENT REPLY SKIP: the command behind is not answered.
   bool closing = false;
   bool ended = false;  ///< The client sends nothing more, or nothing that can be understood.
 

@@ -80,6 +80,14 @@ Task<LoopShards::Shard*> AwaitShard(Call* call, uint32_t slot) {
   }
 }
 
+/// Where a call may read keys that another server has; null if it has to go there.
+LoopShards::Shard* ReaderOf(const Call& call, uint32_t slot) {
+  const bool reads = (call.command->flags & kReads) != 0;
+  if (!reads || !call.client->reads_elsewhere) return nullptr;
+  const ClusterNode owner = call.server->cluster->OwnerOf(slot);
+  return owner.self ? nullptr : call.loop->shards.reader();
+}
+
 /// Calls of one shard.
 struct Group {
   LoopShards::Use use;
@@ -125,7 +133,8 @@ Task<void> ExecuteInCluster(std::vector<Call*> calls) {
       keyless.push_back(call);
       continue;
     }
-    LoopShards::Shard* const shard = call->loop->shards.Find(*slots.slot);
+    LoopShards::Shard* shard = call->loop->shards.Find(*slots.slot);
+    if (shard == nullptr) shard = ReaderOf(*call, *slots.slot);
     if (shard == nullptr) {
       late.emplace_back(call, *slots.slot);
       continue;

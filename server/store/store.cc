@@ -47,6 +47,17 @@ Status Store::Serve(DB* db, SlotRange slots, std::unique_ptr<Store>* store) {
   return Status::OK();
 }
 
+std::unique_ptr<Store> Store::ToRead(DB* db) {
+  std::unique_ptr<Store> store(new Store(RowNames(/*by_slot=*/true), {0, kSlots}, /*databases=*/1));
+  store->db_ = db;
+  auto database = std::make_unique<Database>(/*sections=*/0);
+  database->family = db->DefaultColumnFamily();
+  const MutexLock lock(&store->mutex_);
+  store->databases_[0].store(database.get(), std::memory_order_release);
+  store->made_.push_back(std::move(database));
+  return store;
+}
+
 Status Store::DrawIncarnation() {
   uint64_t incarnation = 0;
   NACRE_RETURN_IF_ERROR(DrawId(&incarnation));

@@ -53,6 +53,8 @@ class Store {
                      std::unique_ptr<Store>* store);
   /// One database of Redis, with the rows of `slots`, in `db`, which has to stay until Close.
   static Status Serve(DB* db, SlotRange slots, std::unique_ptr<Store>* store);
+  /// All slots in a keyspace, to read only.
+  static std::unique_ptr<Store> ToRead(DB* db);
   ~Store();
   Store(const Store&) = delete;
   Store& operator=(const Store&) = delete;
@@ -140,6 +142,8 @@ struct StoreAccess {
   /// The store is about to go to another server, once nothing uses it: nothing is to be waited for
   /// but the database. Stays false unless it is a cluster's.
   bool leaving = false;
+  /// How rows are read: a cluster reads some of other servers' from the memory nodes.
+  ReadOptions read{};
 };
 
 }  // namespace nacre::server

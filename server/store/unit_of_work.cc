@@ -187,7 +187,8 @@ Task<std::optional<std::string>> UnitOfWork::Get(int database, std::string row) 
   std::optional<std::string> found;
   if (FindHere(name, &found)) co_return found;
   PinnableSlice value;
-  const Status got = co_await access_.async->GetAsync({}, Family(database), name.second, &value);
+  const Status got =
+      co_await access_.async->GetAsync(access_.read, Family(database), name.second, &value);
   co_return Answered(got, value);
 }
 
@@ -200,7 +201,8 @@ Task<void> UnitOfWork::ReadAhead(int database, std::vector<std::string> rows) {
   ahead_.statuses = std::vector<Status>(ahead_.rows.size());
   const std::vector<Slice> keys(ahead_.rows.begin(), ahead_.rows.end());
   const Status all = co_await access_.async->MultiGetAsync(
-      {}, Family(database), keys.size(), keys.data(), ahead_.values.data(), ahead_.statuses.data());
+      access_.read, Family(database), keys.size(), keys.data(), ahead_.values.data(),
+      ahead_.statuses.data());
   if (!all.ok()) Fail(all);
 }
 

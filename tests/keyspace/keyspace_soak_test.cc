@@ -3,7 +3,7 @@
 // Method: three member processes over memory nodes and an etcd, all real, each of which has tellers
 // at work (tests/support/process/bank_process.h). They are killed, frozen, drained and closed,
 // shards are moved, split and merged, and etcd is stopped for a while, one after the other, while
-// the whole bank is looked at. NACRE_SOAK_SECONDS says for how long (a minute), NACRE_TEST_SEED
+// the whole bank is looked at. NACRE_SOAK_SECONDS says for how long (30), NACRE_TEST_SEED
 // replays the choices and not their timing, NACRE_SOAK_LOG names a file for what members say.
 
 #include <gtest/gtest.h>

@@ -242,7 +242,7 @@ TEST_P(OneSidedContractTest, AtomicsOfAllPartiesAddUp) {
   // One word of the near side, added to by its owner's std::atomic_ref, by the peer's requests, and
   // by its own requests over a connection of its own device to the peer's word: two words, two
   // contenders each.
-  const uint64_t count = Times(20000);
+  const uint64_t count = Times(5000);
   // Cards keep their atomic operations apart from one another only (rdma/transport.h).
   const bool with_owner = !IsVerbs();
   const uint64_t sum = with_owner ? 2 * count : count;

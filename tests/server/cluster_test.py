@@ -109,7 +109,7 @@ class Cluster:
             self.start_node(number)
         for number in range(SERVERS):
             self.start_server(number)
-        self.await_spread()
+        self.spread()
         return self
 
     def __exit__(self, *_):
@@ -173,8 +173,12 @@ class Cluster:
         except (ValueError, KeyError):
             return []
 
-    def await_spread(self):
-        """Until each server has shards."""
+    def spread(self):
+        """Gives each server its part of the shards: by itself the cluster would do it when the
+        first one has had them for a while."""
+        members = [member["id"] for member in self.told("members")]
+        for number, shard in enumerate(self.told("shards")):
+            self.keyspace("move", "redis", str(shard["id"]), members[number % SERVERS])
         eventually("each server has shards", lambda: len(
             {shard["owner"] for shard in self.told("shards")}) == SERVERS)
 

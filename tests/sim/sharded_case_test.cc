@@ -226,7 +226,7 @@ TEST(ShardedCaseTest, BatchesOverShardsAreWholeWheneverTheOwnerDies) {
         c->Expect(keyspace->written() > 0, "nothing was written");
         return std::to_string(keyspace->written());
       },
-      {.nodes = 4, .region_bytes = 64 << 20}, 20);
+      {.nodes = 4, .region_bytes = 64 << 20}, 10);
 }
 
 TEST(ShardedCaseTest, ShardsAreSplitAndMergedWheneverTheOwnerDies) {
@@ -245,7 +245,7 @@ TEST(ShardedCaseTest, ShardsAreSplitAndMergedWheneverTheOwnerDies) {
         c->Expect(keyspace->written() > 0, "nothing was written");
         return std::to_string(keyspace->written());
       },
-      {.nodes = 4, .region_bytes = 64 << 20}, 10);
+      {.nodes = 4, .region_bytes = 64 << 20}, 6);
 }
 
 /// Two keys of two shards, each counted up by a writer of its own, so that all states are in one
@@ -372,7 +372,7 @@ TEST(ShardedCaseTest, SnapshotsContradictNothingThatWasSeen) {
         pair->Check();
         return std::to_string(pair->snapshots());
       },
-      {.nodes = 3, .region_bytes = 64 << 20}, 20);
+      {.nodes = 3, .region_bytes = 64 << 20}, 10);
 }
 
 }  // namespace

@@ -491,7 +491,7 @@ TEST(SlowCaseTest, NoBackgroundWorkFailsSinceANodeIsSlow) {
         }
         return std::to_string(scheduler->steps());
       },
-      {.nodes = 6}, 24);
+      {.nodes = 6}, 12);
 }
 
 // ---- Space --------------------------------------------------------------------------------------

@@ -118,7 +118,7 @@ TEST(SlowReadCaseTest, AReplicaOnProbationIsAskedBeforeALateOneIsWaitedFor) {
         c->Expect(*std::max_element(gets.begin(), gets.end()) < kMostNanos, Describe(gets));
         return Describe(gets);
       },
-      {.nodes = 6}, 8);
+      {.nodes = 6}, 6);
 }
 
 TEST(SlowReadCaseTest, AReadGoesBackToAReplicaThatIsWellAgain) {
@@ -147,7 +147,7 @@ TEST(SlowReadCaseTest, AReadGoesBackToAReplicaThatIsWellAgain) {
         c->Expect(took < kMostNanos, std::to_string(took / 1000) + " microseconds");
         return std::to_string(took);
       },
-      {.nodes = 6}, 12);
+      {.nodes = 6}, 8);
 }
 
 /// Reads by all ways, of which some are late, while others are under way: without checksums, so

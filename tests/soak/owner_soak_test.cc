@@ -4,7 +4,7 @@
 // leaked, as long as no more nodes are away than the redundancy allows before all is whole again.
 // Method: owner processes (tests/support/process/owner_process.h) one after the other, and between
 // them the test itself as the owner, which checks what they have written. nacre-ctl fsck tells when
-// all is whole, and has the last word. NACRE_SOAK_SECONDS says for how long (60), divided among
+// all is whole, and has the last word. NACRE_SOAK_SECONDS says for how long (30), divided among
 // the tests that are run. NACRE_TEST_SEED replays the choices; not their timing. NACRE_SOAK_LOG
 // names a file for what all owners say.
 

@@ -13,10 +13,10 @@
 
 namespace nacre {
 
-/// For how long a soak goes on: NACRE_SOAK_SECONDS, 10 at least; a minute where that is not set.
+/// For how long a soak goes on: NACRE_SOAK_SECONDS, 10 at least; 30 seconds where that is not set.
 inline std::chrono::seconds SoakTime() {
   const char* const text = std::getenv("NACRE_SOAK_SECONDS");
-  return std::chrono::seconds(text == nullptr ? 60 : std::max(10, std::atoi(text)));
+  return std::chrono::seconds(text == nullptr ? 30 : std::max(10, std::atoi(text)));
 }
 
 /// The same for one test of several that divide it: those that are run, or, where it is not set,

@@ -27,7 +27,7 @@ struct Order {
     return comparator->Compare(a, b) < 0;
   }
 };
-using Model = std::map<std::string, std::string, Order>;
+using OrderedModel = std::map<std::string, std::string, Order>;
 
 class DBFlushTest : public testing::TestWithParam<const Comparator*> {
  protected:
@@ -52,7 +52,7 @@ class DBFlushTest : public testing::TestWithParam<const Comparator*> {
     model_.erase(key);
   }
 
-  void Check(const Model& model, const ReadOptions& read) {
+  void Check(const OrderedModel& model, const ReadOptions& read) {
     std::vector<std::string> names;
     std::string value;
     for (const auto& [key, expected] : model) {
@@ -90,7 +90,7 @@ class DBFlushTest : public testing::TestWithParam<const Comparator*> {
 
   Options options_;
   std::unique_ptr<DB> db_;
-  Model model_{Order{GetParam()}};
+  OrderedModel model_{Order{GetParam()}};
 };
 
 INSTANTIATE_TEST_SUITE_P(Comparators, DBFlushTest,
@@ -137,7 +137,7 @@ TEST_P(DBFlushTest, SmallMemTablesMakeOneTable) {
 TEST_P(DBFlushTest, VersionsOfOneKeyStayTogether) {
   Random random(TestSeed(62));
   ASSERT_NO_FATAL_FAILURE(Open(4));
-  std::vector<std::pair<const Snapshot*, Model>> snapshots;
+  std::vector<std::pair<const Snapshot*, OrderedModel>> snapshots;
   for (int i = 0; i < 20'000; ++i) {
     const bool hot = !random.OneIn(20);
     Put(hot ? "hot" : "key" + std::to_string(random.Uniform(1'000)), random.Next());

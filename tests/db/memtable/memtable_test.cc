@@ -29,7 +29,7 @@ namespace {
 
 using LookupResult = MemTable::LookupResult;
 
-struct Version {
+struct EntryVersion {
   ValueType type;
   std::string value;
 };
@@ -41,7 +41,8 @@ struct UserOrder {
   }
 };
 /// Each key's versions, newest first.
-using Model = std::map<std::string, std::map<SequenceNumber, Version, std::greater<>>, UserOrder>;
+using Model =
+    std::map<std::string, std::map<SequenceNumber, EntryVersion, std::greater<>>, UserOrder>;
 
 /// Orders by length first: an order that no prefix of bytes decides.
 class ShortestFirst : public Comparator {

@@ -91,12 +91,12 @@ void ExpectSameAs(const SkipList<Order>& list, const ListModel& model) {
   ExpectNode<Order>(list.Last(), model.empty() ? model.end() : std::prev(model.end()), model);
 }
 
-struct Case {
+struct ListCase {
   const Comparator* comparator;
   bool bytewise_order;
 };
 
-class SkipListTest : public testing::TestWithParam<Case> {
+class SkipListTest : public testing::TestWithParam<ListCase> {
  protected:
   /// Calls `test(list, model)` with an empty list of the order under test.
   template <typename Test>
@@ -202,9 +202,9 @@ TEST_P(SkipListTest, HintsOfSeveralWritersCrossOneAnother) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Orders, SkipListTest,
-                         testing::Values(Case{BytewiseComparator(), true},
-                                         Case{BytewiseComparator(), false},
-                                         Case{ReverseBytewiseComparator(), false}));
+                         testing::Values(ListCase{BytewiseComparator(), true},
+                                         ListCase{BytewiseComparator(), false},
+                                         ListCase{ReverseBytewiseComparator(), false}));
 
 // ---- Threads
 // -------------------------------------------------------------------------------------

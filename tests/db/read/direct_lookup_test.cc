@@ -24,7 +24,7 @@ namespace {
 
 using State = DirectLookup::State;
 
-constexpr int kKeys = 100;
+constexpr int kLookupKeys = 100;
 constexpr const char* kGaveUp = "(gave up)";
 
 std::string Key(int i) { return "key" + std::to_string(i); }
@@ -44,12 +44,12 @@ class DirectLookupTest : public PartsFixture {
     MutexLock lock(&parts_->state.mutex);
     view_ = family()->current_view();
   }
-  /// At a snapshot of kKeys keys, of which every third has a later version in a table.
+  /// At a snapshot of kLookupKeys keys, of which every third has a later version in a table.
   void LookBeforeEveryThirdWasOverwritten() {
     ASSERT_NO_FATAL_FAILURE(Open());
-    ASSERT_TRUE(IsOk(FlushKeys("key", kKeys)));
+    ASSERT_TRUE(IsOk(FlushKeys("key", kLookupKeys)));
     const SequenceNumber snapshot = Last();
-    for (int i = 0; i < kKeys; i += 3) {
+    for (int i = 0; i < kLookupKeys; i += 3) {
       ASSERT_TRUE(IsOk(Write(ValueType::kValue, Key(i), "later")));
     }
     ASSERT_TRUE(IsOk(Flush()));
@@ -98,7 +98,7 @@ class DirectLookupTest : public PartsFixture {
 
 TEST_F(DirectLookupTest, AnswersFromMemTablesAndTables) {
   ASSERT_NO_FATAL_FAILURE(Open());
-  ASSERT_TRUE(IsOk(FlushKeys("key", kKeys)));
+  ASSERT_TRUE(IsOk(FlushKeys("key", kLookupKeys)));
   ASSERT_TRUE(IsOk(Write(ValueType::kDeletion, Key(1))));
   ASSERT_TRUE(IsOk(Write(ValueType::kValue, Key(2), "newer")));
   ASSERT_TRUE(IsOk(Flush()));
@@ -112,7 +112,7 @@ TEST_F(DirectLookupTest, AnswersFromMemTablesAndTables) {
   EXPECT_EQ("newest", LookUp(Key(3)));
   EXPECT_EQ(not_found_, LookUp(Key(4)));
   EXPECT_EQ(not_found_, LookUp("kex"));
-  EXPECT_EQ(not_found_, LookUp(Key(kKeys)));
+  EXPECT_EQ(not_found_, LookUp(Key(kLookupKeys)));
   EXPECT_EQ(not_found_, LookUp(""));
 }
 
@@ -142,7 +142,7 @@ TEST_F(DirectLookupTest, GivesUpWhereAnOperandHasToBeMerged) {
 
 TEST_F(DirectLookupTest, IsNotPossibleWithRangeTombstonesInTables) {
   ASSERT_NO_FATAL_FAILURE(Open());
-  ASSERT_TRUE(IsOk(FlushKeys("key", kKeys)));
+  ASSERT_TRUE(IsOk(FlushKeys("key", kLookupKeys)));
   ASSERT_TRUE(IsOk(Write(ValueType::kRangeDeletion, Key(0), Key(2))));
   Look();
   ASSERT_TRUE(DirectLookup::IsPossible(Context()));
@@ -168,7 +168,7 @@ TEST_F(DirectLookupTest, GivesUpWhereMoreTablesHoldTheKeyThanItCounts) {
 
 TEST_F(DirectLookupTest, GivesUpWhereTheNodeDiesMeanwhileOrIsDead) {
   ASSERT_NO_FATAL_FAILURE(Open("none"));
-  ASSERT_TRUE(IsOk(FlushKeys("key", kKeys)));
+  ASSERT_TRUE(IsOk(FlushKeys("key", kLookupKeys)));
   Look();
   const NodeId node = NodeOf(Key(0));
   ASSERT_NE(kNoNode, node);
@@ -184,7 +184,7 @@ class DirectLookupElsewhereTest : public DirectLookupTest {
 
 TEST_F(DirectLookupElsewhereTest, GivesUpWhereTheIndexIsNotHere) {
   ASSERT_NO_FATAL_FAILURE(Open());
-  ASSERT_TRUE(IsOk(FlushKeys("key", kKeys)));
+  ASSERT_TRUE(IsOk(FlushKeys("key", kLookupKeys)));
   Look();
   EXPECT_EQ(kGaveUp, LookUp(Key(0)));
 }
@@ -196,7 +196,7 @@ class DirectLookupUnmappedTest : public DirectLookupTest {
 
 TEST_F(DirectLookupUnmappedTest, IsNotPossible) {
   ASSERT_NO_FATAL_FAILURE(Open());
-  ASSERT_TRUE(IsOk(FlushKeys("key", kKeys)));
+  ASSERT_TRUE(IsOk(FlushKeys("key", kLookupKeys)));
   Look();
   EXPECT_FALSE(DirectLookup::IsPossible(Context()));
 }
@@ -205,7 +205,7 @@ TEST_F(DirectLookupTest, ABatchLeavesThoseThatGiveUpAndNoOthers) {
   ASSERT_NO_FATAL_FAILURE(LookBeforeEveryThirdWasOverwritten());
   // Every third key is newer than the snapshot, and every fifth is absent.
   std::vector<std::string> keys;
-  for (int i = 0; i < kKeys; ++i) keys.push_back(i % 5 == 4 ? Key(i) + "x" : Key(i));
+  for (int i = 0; i < kLookupKeys; ++i) keys.push_back(i % 5 == 4 ? Key(i) + "x" : Key(i));
   const std::vector<Slice> slices(keys.begin(), keys.end());
   for (const size_t count : {1, 2, 11, 12, 13, 20, 21, 31, 32, 33, 63, 64}) {
     for (const size_t first : {0, 1, 7, 36}) {
@@ -233,7 +233,7 @@ TEST_F(DirectLookupTest, ABatchLeavesThoseThatGiveUpAndNoOthers) {
 TEST_F(DirectLookupTest, LookUpKeysAnswersThoseToo) {
   ASSERT_NO_FATAL_FAILURE(LookBeforeEveryThirdWasOverwritten());
   std::vector<std::string> keys;
-  for (int i = 0; i < kKeys + 10; ++i) keys.push_back(Key(i));
+  for (int i = 0; i < kLookupKeys + 10; ++i) keys.push_back(Key(i));
   const std::vector<Slice> slices(keys.begin(), keys.end());
   for (const size_t count : {size_t{1}, size_t{2}, size_t{64}, size_t{65}, keys.size()}) {
     std::vector<PinnableSlice> values(count);
@@ -241,7 +241,7 @@ TEST_F(DirectLookupTest, LookUpKeysAnswersThoseToo) {
     const EpochDomain::Guard guard(&parts_->context.epochs);
     LookUpKeys(Context(), {slices.data(), count}, values.data(), statuses.data());
     for (size_t i = 0; i < count; ++i) {
-      if (i >= static_cast<size_t>(kKeys)) {
+      if (i >= static_cast<size_t>(kLookupKeys)) {
         EXPECT_TRUE(statuses[i].IsNotFound()) << i;
         continue;
       }

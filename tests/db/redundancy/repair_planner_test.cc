@@ -19,21 +19,21 @@
 namespace nacre {
 namespace {
 
-constexpr size_t kTables = 2 * SortedLevel::kChunkTablesMax;
+constexpr size_t kTablesInAll = 2 * SortedLevel::kChunkTablesMax;
 constexpr size_t kNodes = 8;
 
 class RepairPlannerTest : public ::testing::Test {
  protected:
   RepairPlannerTest() {
     VersionEdit edit;
-    for (size_t i = 0; i < kTables; ++i) {
+    for (size_t i = 0; i < kTablesInAll; ++i) {
       TableMeta meta;
       meta.placement.redundancy = {.kind = RedundancyKind::kErasureCoded, .data = 2, .parity = 1};
       meta.placement.chunk_size = meta.chunk_size = 4096;
       for (size_t fragment = 0; fragment < 3; ++fragment) {
         ExtentAddr& extent = meta.placement.fragments.emplace_back();
         // The tables of one half, which fill a chunk or more, are on one half of the nodes.
-        extent.start.node = fragment + (i < kTables / 2 ? 0 : kNodes / 2);
+        extent.start.node = fragment + (i < kTablesInAll / 2 ? 0 : kNodes / 2);
         extent.length = 8192;
       }
       AppendInternalKey(&meta.smallest, fmt::format("{:05}a", i), PackTag(7, ValueType::kValue));
@@ -60,7 +60,7 @@ class RepairPlannerTest : public ::testing::Test {
 
 TEST_F(RepairPlannerTest, DamageIsFoundAlsoAfterNoneWas) {
   ASSERT_GE(version_->chunks(1).size(), 2u);
-  for (const size_t damaged : {size_t{3}, kTables - 1, size_t{4}}) {
+  for (const size_t damaged : {size_t{3}, kTablesInAll - 1, size_t{4}}) {
     const size_t before = Plan().size();
     tables_[damaged]->ReportDamage(FragmentSet{2});
     for (int again = 0; again < 2; ++again) {
@@ -89,11 +89,11 @@ TEST_F(RepairPlannerTest, ATableThatMovesToAnotherChunkTakesItsDamageAlong) {
 TEST_F(RepairPlannerTest, NodesThatAreLostOrToBeLeft) {
   EXPECT_TRUE(Plan().empty());
   nodes_.alive[1] = false;
-  EXPECT_EQ(Plan().size(), kTables / 2);
+  EXPECT_EQ(Plan().size(), kTablesInAll / 2);
   EXPECT_EQ(Plan()[0].wanted, FragmentSet{2});
   EXPECT_EQ(Plan()[0].spare, 0);
   nodes_.draining[kNodes / 2] = true;
-  EXPECT_EQ(Plan().size(), kTables);
+  EXPECT_EQ(Plan().size(), kTablesInAll);
   nodes_.alive[1] = true;
   nodes_.draining[kNodes / 2] = false;
   EXPECT_TRUE(Plan().empty());
@@ -107,7 +107,7 @@ TEST_F(RepairPlannerTest, WhatIsOnNodesInMaintenanceIsAwaitedUnlessMoreIsLost) {
   EXPECT_TRUE(Plan().empty());
   // The other half of the tables.
   nodes_.alive[kNodes / 2] = false;
-  EXPECT_EQ(Plan().size(), kTables / 2);
+  EXPECT_EQ(Plan().size(), kTablesInAll / 2);
   nodes_.alive[kNodes / 2] = true;
   // Damage to what is left is more, too, and what is awaited is made anew with it.
   tables_[3]->ReportDamage(FragmentSet{1});
@@ -116,10 +116,10 @@ TEST_F(RepairPlannerTest, WhatIsOnNodesInMaintenanceIsAwaitedUnlessMoreIsLost) {
   EXPECT_EQ(Plan()[0].wanted, FragmentSet{3});
   // One that is to be left besides is left.
   nodes_.draining[2] = true;
-  EXPECT_EQ(Plan().size(), kTables / 2);
+  EXPECT_EQ(Plan().size(), kTablesInAll / 2);
   nodes_.draining[2] = false;
   nodes_.maintenance[1] = false;
-  EXPECT_EQ(Plan().size(), kTables / 2) << "its time is up";
+  EXPECT_EQ(Plan().size(), kTablesInAll / 2) << "its time is up";
 }
 
 TEST_F(RepairPlannerTest, LostNodesAreNeededForWhatCannotBeReadWithoutThem) {

@@ -26,15 +26,15 @@ namespace {
 
 using Kind = TableLineage::Kind;
 
-constexpr int kKeys = 24;
+constexpr int kChoiceKeys = 24;
 constexpr uint32_t kLevels = 4;
 
-struct Version {
+struct KeyVersion {
   SequenceNumber sequence = 0;
   bool deleted = false;
   uint64_t value = 0;
 };
-using Records = std::map<int, Version>;
+using Records = std::map<int, KeyVersion>;
 
 struct Table {
   SalvageCandidate candidate;
@@ -48,7 +48,7 @@ struct Job {
   uint32_t output_level = 0;
   uint64_t manifest_version = 0;
   int begin = 0;  ///< Keys.
-  int end = kKeys;
+  int end = kChoiceKeys;
   std::vector<Records> ranges;  ///< That are still to be written.
   std::vector<uint64_t> outputs;
   bool failed = false;
@@ -109,7 +109,7 @@ class Model {
         ASSERT_TRUE(alone) << "level " << level << " has two tables with key " << key;
       }
     }
-    for (int key = 0; key < kKeys; ++key) {
+    for (int key = 0; key < kChoiceKeys; ++key) {
       const auto expected = contents_.find(key);
       const auto it = found.find(key);
       const bool there = it != found.end() && !it->second.deleted;
@@ -126,8 +126,8 @@ class Model {
   // ---- Writes and flushes ----
 
   void Write() {
-    const int key = static_cast<int>(random_.Uniform(kKeys));
-    const Version version{
+    const int key = static_cast<int>(random_.Uniform(kChoiceKeys));
+    const KeyVersion version{
         .sequence = ++sequence_, .deleted = random_.OneIn(3), .value = random_.Next()};
     memtable_[key] = version;
     log_[version.sequence] = {key, version};
@@ -156,7 +156,7 @@ class Model {
     const auto level = static_cast<uint32_t>(random_.Uniform(kLevels - 1));
     const uint32_t output = random_.OneIn(8) && level > 0 ? level : level + 1;
     std::set<uint64_t> inputs;
-    int first = kKeys;
+    int first = kChoiceKeys;
     int last = -1;
     const auto take = [&](uint64_t id) {
       inputs.insert(id);
@@ -215,7 +215,7 @@ class Model {
       if (deeper.contains(key)) {
         kept.emplace(key, version);
       } else if (!version.deleted) {
-        kept.emplace(key, Version{.sequence = 0, .deleted = false, .value = version.value});
+        kept.emplace(key, KeyVersion{.sequence = 0, .deleted = false, .value = version.value});
       }
     }
     return kept;
@@ -264,7 +264,7 @@ class Model {
     job->ranges.resize(static_cast<size_t>(ranges));
     job->lineage.ranges = static_cast<uint32_t>(ranges);
     for (const auto& [key, version] : records) {
-      job->ranges[static_cast<size_t>(key * ranges / kKeys)][key] = version;
+      job->ranges[static_cast<size_t>(key * ranges / kChoiceKeys)][key] = version;
     }
   }
 
@@ -360,7 +360,7 @@ class Model {
   std::map<uint64_t, Table> memory_;  ///< Keyed by id.
   std::map<uint64_t, uint32_t> live_;
   std::vector<TableLineage> states_;  ///< Recorded; the last one only.
-  std::map<SequenceNumber, std::pair<int, Version>> log_;
+  std::map<SequenceNumber, std::pair<int, KeyVersion>> log_;
   Records memtable_;
   Records immutable_;
   SequenceNumber boundary_ = 0;

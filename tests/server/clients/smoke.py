@@ -4,16 +4,19 @@ that does what programs do with it.
 usage: smoke.py FOLDER_OF_BINARIES CACHE_FOLDER [CLIENT...]
 
 Fetches the clients into the cache folder, builds the programs and runs each against a server of its
-own. Answers 1 if one fails, 77 if none of their toolchains is here; it says which are missing.
+own and, where etcd is installed, a cluster of three. Answers 1 if one fails, 77 if none of their toolchains is here; it says which are missing.
 """
 
+import contextlib
 import os
 import pathlib
 import shutil
 import subprocess
 import sys
+import tempfile
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
+from cluster_test import Cluster  # noqa: E402
 from redis_suite import SKIPPED, Server  # noqa: E402
 
 HERE = pathlib.Path(__file__).resolve().parent
@@ -68,8 +71,14 @@ def main() -> int:
         ran += 1
         try:
             command = build(cache)
-            with Server(binaries, "--standby") as server:
-                subprocess.run([*command, str(server.port)], check=True, timeout=120)
+            with contextlib.ExitStack() as stack:
+                server = stack.enter_context(Server(binaries, "--standby"))
+                ports = [str(server.port)]
+                if shutil.which("etcd") is not None:
+                    folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="nacre-smoke-"))
+                    cluster = stack.enter_context(Cluster(binaries, pathlib.Path(folder)))
+                    ports.append(str(cluster.ports[0]))
+                subprocess.run([*command, *ports], check=True, timeout=120)
         except (subprocess.CalledProcessError, subprocess.TimeoutExpired) as error:
             print(f"{name}: {error}")
             failed.append(name)

@@ -27,7 +27,7 @@ uint64_t NumberFromEnvironment(const char* name) {
 using std::chrono::milliseconds;
 using std::chrono::seconds;
 
-constexpr uint64_t kSeeds = 10;
+constexpr uint64_t kSeeds = 6;
 
 }  // namespace
 

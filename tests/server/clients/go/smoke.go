@@ -1,4 +1,5 @@
-// What programs with go-redis do, against the server at the port that is the argument.
+// What programs with go-redis do, against the server at the port that is the first argument, and
+// the cluster with the server at the second one.
 package main
 
 import (
@@ -8,6 +9,7 @@ import (
 	"os"
 	"reflect"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -26,8 +28,54 @@ func expect(expected, found interface{}) {
 	}
 }
 
+// A cluster, of which the server at the port is a part.
+func cluster(ctx context.Context, port string) {
+	client := redis.NewClusterClient(&redis.ClusterOptions{Addrs: []string{"127.0.0.1:" + port}})
+	defer client.Close()
+	for i := 0; i < 200; i++ {
+		check(client.Set(ctx, fmt.Sprint("key", i), i, 0).Err())
+	}
+	gets := make([]*redis.StringCmd, 200)
+	_, err := client.Pipelined(ctx, func(pipe redis.Pipeliner) error {
+		for i := range gets {
+			gets[i] = pipe.Get(ctx, fmt.Sprint("key", i))
+		}
+		return nil
+	})
+	check(err)
+	for i := range gets {
+		expect(fmt.Sprint(i), gets[i].Val())
+	}
+	var keys, servers atomic.Int64
+	check(client.ForEachMaster(ctx, func(ctx context.Context, server *redis.Client) error {
+		servers.Add(1)
+		keys.Add(server.DBSize(ctx).Val())
+		return nil
+	}))
+	expect(int64(200), keys.Load())
+	expect(true, servers.Load() > 1)
+	_, err = client.TxPipelined(ctx, func(pipe redis.Pipeliner) error {
+		pipe.Incr(ctx, "{tag}a")
+		pipe.IncrBy(ctx, "{tag}b", 5)
+		return nil
+	})
+	check(err)
+	expect([]interface{}{"1", "5"}, client.MGet(ctx, "{tag}a", "{tag}b").Val())
+	channel := client.SSubscribe(ctx, "news")
+	_, err = channel.Receive(ctx)
+	check(err)
+	check(client.SPublish(ctx, "news", "hello").Err())
+	message, err := channel.ReceiveMessage(ctx)
+	check(err)
+	expect("hello", message.Payload)
+	check(channel.Close())
+}
+
 func main() {
 	ctx := context.Background()
+	if len(os.Args) > 2 {
+		cluster(ctx, os.Args[2])
+	}
 	client := redis.NewClient(&redis.Options{Addr: "127.0.0.1:" + os.Args[1]})
 	defer client.Close()
 	check(client.Ping(ctx).Err())

@@ -1,4 +1,5 @@
-// What programs with ioredis do, against the server at the port that is the argument.
+// What programs with ioredis do, against the server at the port that is the first argument, and the
+// cluster with the server at the second one.
 const assert = require("node:assert");
 const Redis = require("ioredis");
 
@@ -35,7 +36,23 @@ async function run(port) {
   found.disconnect();
 }
 
-run(Number(process.argv[2])).then(
+// A cluster, of which the server at the port is a part.
+async function cluster(port) {
+  const client = new Redis.Cluster([{ host: "127.0.0.1", port }]);
+  for (let i = 0; i < 200; i++) assert.equal(await client.set(`key${i}`, i), "OK");
+  for (let i = 0; i < 200; i++) assert.equal(await client.get(`key${i}`), String(i));
+  const servers = client.nodes("master");
+  assert.ok(servers.length > 1);
+  const counts = await Promise.all(servers.map((server) => server.dbsize()));
+  assert.equal(counts.reduce((sum, count) => sum + count), 200);
+  const done = await client.multi().incr("{tag}a").incrby("{tag}b", 5).exec();
+  assert.deepEqual(done, [[null, 1], [null, 5]]);
+  assert.deepEqual(await client.mget("{tag}a", "{tag}b"), ["1", "5"]);
+  await assert.rejects(client.mget("key1", "key2"), /CROSSSLOT/);
+  client.disconnect();
+}
+
+run(Number(process.argv[2])).then(() => process.argv[3] && cluster(Number(process.argv[3]))).then(
   () => console.log("ioredis: ok"),
   (error) => {
     console.error("ioredis:", error);

@@ -5,7 +5,9 @@ import java.util.Map;
 import java.util.Set;
 import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.TimeUnit;
+import redis.clients.jedis.HostAndPort;
 import redis.clients.jedis.Jedis;
+import redis.clients.jedis.JedisCluster;
 import redis.clients.jedis.JedisPool;
 import redis.clients.jedis.JedisPubSub;
 import redis.clients.jedis.JedisSentinelPool;
@@ -16,7 +18,10 @@ import redis.clients.jedis.commands.ProtocolCommand;
 import redis.clients.jedis.exceptions.JedisDataException;
 import redis.clients.jedis.util.SafeEncoder;
 
-/** What programs with Jedis do, against the server at the port that is the argument. */
+/**
+ * What programs with Jedis do, against the server at the port that is the first argument, and the
+ * cluster with the server at the second one.
+ */
 public final class JedisSmoke {
   private JedisSmoke() {}
 
@@ -66,7 +71,20 @@ public final class JedisSmoke {
     }
   }
 
+  /** A cluster, of which the server at the port is a part. */
+  private static void cluster(int port) {
+    try (JedisCluster cluster = new JedisCluster(new HostAndPort("127.0.0.1", port))) {
+      for (int i = 0; i < 200; i++) expect("OK", cluster.set("key" + i, String.valueOf(i)));
+      for (int i = 0; i < 200; i++) expect(String.valueOf(i), cluster.get("key" + i));
+      expect(true, cluster.getClusterNodes().size() > 1);
+      expect("OK", cluster.mset("{tag}a", "1", "{tag}b", "5"));
+      expect(List.of("1", "5"), cluster.mget("{tag}a", "{tag}b"));
+      expect(6L, cluster.eval("return redis.call('incrby', KEYS[1], 5)", 1, "{tag}a"));
+    }
+  }
+
   public static void main(String[] args) throws InterruptedException {
+    if (args.length > 1) cluster(Integer.parseInt(args[1]));
     try (JedisPool pool = new JedisPool("127.0.0.1", Integer.parseInt(args[0]));
         Jedis jedis = pool.getResource()) {
       expect("PONG", jedis.ping());
