@@ -184,4 +184,10 @@ void Cluster::OnShardLeaving(uint32_t shard) {
   });
 }
 
+uint64_t Cluster::OperationsOn(uint32_t shard) {
+  const MutexLock lock(&mutex_);
+  const auto found = stores_.find(shard);
+  return found == stores_.end() || found->second == nullptr ? 0 : found->second->commands();
+}
+
 }  // namespace nacre::server

@@ -83,6 +83,7 @@ class Cluster final : public ShardObserver {
 
   void OnShardServed(const ShardInfo& shard, DB* db) override EXCLUDES(mutex_);
   void OnShardLeaving(uint32_t shard) override EXCLUDES(mutex_);
+  uint64_t OperationsOn(uint32_t shard) override EXCLUDES(mutex_);
 
  private:
   using Done = std::function<void()>;

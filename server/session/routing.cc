@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <coroutine>
 #include <optional>
 #include <utility>
 
@@ -96,9 +97,36 @@ struct Group {
 
 Task<void> ExecuteGroup(std::vector<Call*> calls, LoopShards::Shard* shard) {
   for (Call* const call : calls) call->access = &shard->access;
+  shard->access.store->CountCommands(calls.size());
   co_await Execute(calls);
   for (Call* const call : calls) call->access = &call->loop->access;
 }
+
+/// Tasks that run at once, on one loop, and what waits for all of them.
+class Join {
+ public:
+  explicit Join(EventLoop* loop) : loop_(loop) {}
+
+  /// Begins the group, which stays until this has been awaited.
+  void Begin(const Group& group) {
+    ++under_way_;
+    loop_->Spawn(Run(group, this));
+  }
+
+  bool await_ready() const noexcept { return under_way_ == 0; }
+  void await_suspend(std::coroutine_handle<> waiter) { waiter_ = waiter; }
+  void await_resume() const noexcept {}
+
+ private:
+  static Task<void> Run(const Group& group, Join* join) {
+    co_await ExecuteGroup(group.calls, group.use.shard());
+    if (--join->under_way_ == 0 && join->waiter_) join->loop_->Schedule(join->waiter_);
+  }
+
+  EventLoop* const loop_;
+  size_t under_way_ = 0;
+  std::coroutine_handle<> waiter_{};
+};
 
 Task<void> ExecuteLate(Call* call, uint32_t slot) {
   LoopShards::Shard* const shard = co_await AwaitShard(call, slot);
@@ -149,9 +177,9 @@ Task<void> ExecuteInCluster(std::vector<Call*> calls) {
   }
   // The first call's end lets later commands of the client begin: it comes last.
   const bool first_is_late = !late.empty() && late.front().first == first;
-  for (size_t i = groups.size(); i-- > 0;) {
-    if (i > 0 || first_is_late) co_await ExecuteGroup(groups[i].calls, groups[i].use.shard());
-  }
+  Join others(&first->loop->loop);
+  for (size_t i = first_is_late ? 0 : 1; i < groups.size(); ++i) others.Begin(groups[i]);
+  co_await others;
   for (size_t i = late.size(); i-- > 0;) {
     if (i > 0 || first_is_late) co_await ExecuteLate(late[i].first, late[i].second);
   }

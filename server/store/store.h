@@ -87,6 +87,9 @@ class Store {
   /// not look at each. Blocks. If it fails the sweeper does.
   void Survey(int number);
   LockTable* locks() { return &locks_; }
+  /// How many commands were run, as far as CountCommands was told.
+  uint64_t commands() const { return commands_.load(std::memory_order_relaxed); }
+  void CountCommands(uint64_t count) { commands_.fetch_add(count, std::memory_order_relaxed); }
   /// Differs from all others that the same key has had: the first one is drawn at random.
   uint64_t NewIncarnation() { return next_incarnation_.fetch_add(1, std::memory_order_relaxed); }
 
@@ -106,6 +109,7 @@ class Store {
   ColumnFamilyHandle* server_family_ GUARDED_BY(mutex_) = nullptr;  ///< Null: not made yet.
   ColumnFamilyOptions family_options_;
   std::atomic<uint64_t> next_incarnation_{0};
+  std::atomic<uint64_t> commands_{0};
   LockTable locks_;
   Mutex mutex_;  ///< One family is made at a time.
   std::vector<std::unique_ptr<Database>> made_ GUARDED_BY(mutex_);

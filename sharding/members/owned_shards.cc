@@ -370,7 +370,9 @@ void OwnedShards::AddLoads(sharding::ControlReply* reply) const {
   for (const std::shared_ptr<LocalShard>& shard : All()) {
     sharding::Load* const load = reply->add_loads();
     load->set_shard(shard->id());
-    load->set_operations(shard->operations_counted());
+    ShardObserver* const observer = Observer();
+    const uint64_t more = observer == nullptr ? 0 : observer->OperationsOn(shard->id());
+    load->set_operations(shard->operations_counted() + more);
     load->set_bytes(shard->BytesHeld());
   }
 }

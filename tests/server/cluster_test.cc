@@ -47,6 +47,11 @@ class ClusterTest : public testing::Test {
   ServerProcess& one() const { return *one_; }
   ServerProcess& other() const { return *other_; }
 
+  ProcessResult Ctl(std::vector<std::string> words) const {
+    words.push_back("--coordinator=etcd:" + etcd_->endpoint());
+    return RunBinary("nacre-ctl", words);
+  }
+
   /// Whether the server has the key: true, or false where it says that the other one has it.
   static bool Has(const ServerProcess& server, const std::string& key) {
     RedisClient client(server.address());
@@ -88,13 +93,11 @@ class ClusterTest : public testing::Test {
   /// Gives half of the shards to the second server: by itself the cluster would do it when the
   /// first one has had them for a while.
   void Spread() const {
-    const std::string coordinator = "--coordinator=etcd:" + etcd_->endpoint();
     RedisClient client(other().address());
     const std::string member =
         std::to_string(std::stoll(client("CLUSTER MYID").substr(1), nullptr, 16));
     for (int shard = 1; shard < kShards; shard += 2) {
-      const ProcessResult moved =
-          RunBinary("nacre-ctl", {"move", "redis", std::to_string(shard), member, coordinator});
+      const ProcessResult moved = Ctl({"move", "redis", std::to_string(shard), member});
       ASSERT_EQ(moved.exit_code, 0) << moved.output;
     }
   }
@@ -122,6 +125,9 @@ TEST_F(ClusterTest, EachKeyIsAtOneServer) {
   EXPECT_EQ(client("CLUSTER COUNTKEYSINSLOT " + slot), ":1");
   EXPECT_EQ(client("CLUSTER GETKEYSINSLOT " + slot + " 10"), "*[$" + key + "]");
   EXPECT_TRUE(second("CLUSTER COUNTKEYSINSLOT " + slot).starts_with("-ERR "));
+  // By these shards are moved.
+  const ProcessResult told = Ctl({"shards", "redis", "--json"});
+  EXPECT_EQ(told.output.find("\"operations\": 0,"), std::string::npos) << told.output;
   EXPECT_EQ(client("SELECT 0"), "+OK");
   EXPECT_EQ(client("SELECT 1"), "-ERR SELECT is not allowed in cluster mode");
   EXPECT_TRUE(client("NRANGE - +").starts_with("-ERR "));
@@ -260,9 +266,8 @@ TEST_F(ClusterTest, WhatWaitsIsToldWhenItsSlotsGo) {
   // The server that has it now removes what expires.
   const std::string size = ":" + std::to_string(kKeysInAll + 2);
   Await("the key has expired", [&] { return client("DBSIZE") == size; });
-  Await("it was removed", [&] {
-    return client("INFO stats").find("expired_keys:0\r\n") == std::string::npos;
-  });
+  Await("it was removed",
+        [&] { return client("INFO stats").find("expired_keys:0\r\n") == std::string::npos; });
 }
 
 }  // namespace

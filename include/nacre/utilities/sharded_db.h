@@ -32,6 +32,9 @@ class ShardObserver {
   /// The shard is about to go to another member, to be split or merged, or to be closed. Returns
   /// when nothing uses its database any more, handles of families and iterators included.
   virtual void OnShardLeaving(uint32_t shard) = 0;
+  /// How many operations were done on the shard's database since it is served, of any unit: shards
+  /// are moved by that (ShardedDB::SetBalance). It must not wait. Called at any time.
+  virtual uint64_t OperationsOn(uint32_t /*shard*/) { return 0; }
 };
 
 /// Options of a keyspace and of each of its shards.

@@ -4,7 +4,8 @@ that does what programs do with it.
 usage: smoke.py FOLDER_OF_BINARIES CACHE_FOLDER [CLIENT...]
 
 Fetches the clients into the cache folder, builds the programs and runs each against a server of its
-own and, where etcd is installed, a cluster of three. Answers 1 if one fails, 77 if none of their toolchains is here; it says which are missing.
+own and, where etcd is installed, a cluster of three. Answers 1 if one fails, 77 if none of their
+toolchains is here; it says which are missing.
 """
 
 import contextlib
