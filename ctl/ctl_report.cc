@@ -235,6 +235,31 @@ std::string NodeJson(const PoolReport& pool, size_t number, const std::string& m
              more);
 }
 
+namespace {
+
+/// What took long, and how long operations take.
+std::string OperationsJson(const pool::KnownDatabase& database) {
+  const pool::DatabaseReport& report = database.report;
+  std::string slow;
+  for (const pool::SlowOperation& operation : report.latest_slow) {
+    slow += fmt::format("{}{{\"age_seconds\": {:.3f}, \"text\": {}}}", slow.empty() ? "" : ", ",
+                        Seconds(operation.age_nanos + database.report_age_nanos),
+                        JsonString(operation.text));
+  }
+  std::string times;
+  for (const pool::ReportedTimes& each : report.times) {
+    times +=
+        fmt::format("{}{}: {{\"count\": {}, \"median_micros\": {:.1f}, \"p99_micros\": {:.1f}}}",
+                    times.empty() ? "" : ", ", JsonString(each.operation), each.count,
+                    each.median_micros, each.p99_micros);
+  }
+  return fmt::format(
+      ", \"slow_operations\": {{\"count\": {}, \"latest\": [{}]}}, \"times\": {{{}}}",
+      report.slow_operations, slow, times);
+}
+
+}  // namespace
+
 std::string DatabaseJson(const pool::KnownDatabase& database, const std::string& more) {
   std::string json = fmt::format(
       "{{\"name\": {}, \"id\": \"{:016x}\", \"open\": {}, \"leased_bytes\": {}",
@@ -248,11 +273,11 @@ std::string DatabaseJson(const pool::KnownDatabase& database, const std::string&
   return json + fmt::format(
                     ", \"redundancy\": {}, \"report_age_seconds\": {:.3f}, \"space\": {{{}}}, "
                     "\"repair\": {{\"state\": \"{}\", \"bytes_done\": {}, \"bytes_total\": {}, "
-                    "\"bytes_per_second\": {}, \"seconds_left\": {}}}, \"notice\": {}{}}}",
+                    "\"bytes_per_second\": {}, \"seconds_left\": {}}}, \"notice\": {}{}{}}}",
                     JsonString(database.report.redundancy), Seconds(database.report_age_nanos),
                     space, ToString(repair.state), repair.bytes_done, repair.bytes_total,
                     repair.bytes_per_second, repair.seconds_left,
-                    JsonString(database.report.notice), more);
+                    JsonString(database.report.notice), OperationsJson(database), more);
 }
 
 void AskNode(pool::PoolClient* client, NodeId node, NodeReport* report) {

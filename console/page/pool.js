@@ -154,6 +154,16 @@ function databaseCard(database, levels) {
       `${database.redundancy}; ${formatBytes(space['user-bytes'] ?? 0)} of the user's, ` +
       `${formatBytes(space['stored-bytes'] ?? 0)} stored, ${formatBytes(database.leased_bytes)} leased`));
     if (database.notice) card.append(element('p', 'bad', database.notice));
+    const times = Object.entries(database.times ?? {});
+    if (times.length > 0) {
+      card.append(element('p', 'quiet', 'microseconds, median and 99th percentile: ' +
+        times.map(([operation, time]) =>
+          `${operation} ${time.median_micros} and ${time.p99_micros}`).join(', ')));
+    }
+    const slow = (database.slow_operations?.latest ?? []).filter((each) => each.age_seconds < 60);
+    for (const each of slow) {
+      card.append(element('p', 'strange', `${formatSeconds(each.age_seconds)} ago: ${each.text}`));
+    }
   } else {
     card.append(element('p', '', `${formatBytes(database.leased_bytes)} leased`));
   }

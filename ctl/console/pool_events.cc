@@ -81,6 +81,16 @@ void PoolEvents::CompareDatabase(const pool::KnownDatabase& database, int64_t mi
     add(Kind::kBad, database.report.notice);
   }
   before.notice = database.report.notice;
+  // What was slow before this began to look is no news, nor is what an earlier owner counted.
+  const uint64_t slow = database.report.slow_operations;
+  if (!is_new && slow > before.slow_operations) {
+    const uint64_t more = slow - before.slow_operations;
+    add(Kind::kStrange, database.report.latest_slow.empty()
+                            ? fmt::format("{} slow operations", more)
+                            : fmt::format("{} slow, such as {}", Counted(more, "operation"),
+                                          database.report.latest_slow.back().text));
+  }
+  before.slow_operations = slow;
 }
 
 void PoolEvents::Compare(const PoolSample& sample, int64_t milliseconds) {

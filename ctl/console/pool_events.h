@@ -53,6 +53,7 @@ class PoolEvents {
     uint64_t database_id = 0;
     std::string repair;
     std::string notice;
+    uint64_t slow_operations = 0;
   };
   struct Owner {
     uint64_t database_id = 0;

@@ -21,6 +21,8 @@ using RepairState = pool::RepairProgress::State;
 
 /// An owner that reports each second, and has not for so long, is in trouble.
 constexpr uint64_t kSilentNanos = 5 * kSecond;
+/// A slow operation is shown for so long.
+constexpr uint64_t kSlowShownNanos = 60 * kSecond;
 constexpr size_t kDatabaseBarColumns = 10;
 constexpr size_t kNameColumns = 12;
 
@@ -95,6 +97,16 @@ std::string ReaderText(const KnownDatabase& database, const pool::LogReader& rea
   return text + fmt::format(", heard of {} ago", DurationText(reader.age_nanos / kSecond));
 }
 
+/// Empty: the owner does not count.
+std::string OperationTimesText(const pool::DatabaseReport& report) {
+  std::string text;
+  for (const pool::ReportedTimes& times : report.times) {
+    text += fmt::format("{} {} {:.1f} and {:.1f}", text.empty() ? "  micros, median and p99:" : ",",
+                        Printable(times.operation), times.median_micros, times.p99_micros);
+  }
+  return text;
+}
+
 /// By what the order sorts databases: those with more come first.
 uint64_t DatabaseWeight(const KnownDatabase& database, TopOrder order) {
   return order == TopOrder::kFull ? database.leased_bytes : SpaceFigure(database, "stored-bytes");
@@ -124,6 +136,15 @@ TopSection DatabaseSection(const PoolSample& sample, size_t width, TopOrder orde
                            .color = strange ? TopColor::kStrange : TopColor::kNone});
     if (!database.report.notice.empty()) {
       block.lines.push_back({.text = "  " + database.report.notice, .color = TopColor::kBad});
+    }
+    if (std::string times = OperationTimesText(database.report); !times.empty()) {
+      block.lines.push_back({.text = std::move(times)});
+    }
+    for (const pool::SlowOperation& slow : database.report.latest_slow) {
+      if (slow.age_nanos + database.report_age_nanos > kSlowShownNanos) continue;
+      block.needs_a_look = true;
+      block.lines.push_back(
+          {.text = "  slow: " + Printable(slow.text), .color = TopColor::kStrange});
     }
     for (const pool::LogReader& reader : database.log_readers) {
       block.lines.push_back({.text = ReaderText(database, reader)});

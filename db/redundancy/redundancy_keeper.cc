@@ -6,8 +6,10 @@
 #include <utility>
 #include <vector>
 
+#include "db/context/slow_operations.h"
 #include "db/redundancy/repair_planner.h"
 #include "db/version/space_report.h"
+#include "nacre/statistics.h"
 #include "pool/databases.h"
 #include "pool/node_pace_report.h"
 #include "pool/reports.h"
@@ -204,6 +206,42 @@ void RedundancyKeeper::ReleaseLog() {
   committer->ReleaseLog(database_.log, committer->manifest()->last_sequence());
 }
 
+namespace {
+
+/// So many slow operations are reported, each by so much of its line.
+constexpr size_t kSlowReported = 4;
+constexpr size_t kSlowTextMax = 320;
+
+void AddSlowOperations(const SlowOperations& operations, pool::DatabaseReport* report) {
+  report->slow_operations = operations.count();
+  const std::vector<SlowOperations::Line> lines = operations.Latest();
+  const uint64_t now = operations.clock()->NowNanos();
+  for (size_t i = lines.size() - std::min(lines.size(), kSlowReported); i < lines.size(); ++i) {
+    report->latest_slow.push_back({.age_nanos = now - std::min(now, lines[i].at_nanos),
+                                   .text = lines[i].text.substr(0, kSlowTextMax)});
+  }
+}
+
+void AddTimes(const Statistics* statistics, pool::DatabaseReport* report) {
+  if (statistics == nullptr) return;
+  struct Kind {
+    const char* name;
+    Histograms histogram;
+  };
+  for (const Kind& kind : {Kind{"get", DB_GET}, Kind{"write", DB_WRITE},
+                           Kind{"multiget", DB_MULTIGET}, Kind{"seek", DB_SEEK}}) {
+    HistogramData data;
+    statistics->histogramData(kind.histogram, &data);
+    if (data.count == 0) continue;
+    report->times.push_back({.operation = kind.name,
+                             .count = data.count,
+                             .median_micros = data.median,
+                             .p99_micros = data.percentile99});
+  }
+}
+
+}  // namespace
+
 pool::DatabaseReport RedundancyKeeper::MakeReport() {
   pool::DatabaseReport report;
   report.repair = repairer_.progress();
@@ -222,6 +260,8 @@ pool::DatabaseReport RedundancyKeeper::MakeReport() {
   for (const SpaceField& field : SpaceFields()) {
     report.space.emplace_back(field.name, field.value(space));
   }
+  AddSlowOperations(context_.slow_operations, &report);
+  AddTimes(context_.options.statistics.get(), &report);
   return report;
 }
 

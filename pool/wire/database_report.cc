@@ -39,6 +39,19 @@ void EncodeReport(const DatabaseReport& report, control::ReportDatabase* message
     leaving->set_state(static_cast<uint32_t>(node.state));
   }
   message->set_features_on(report.features_on);
+  message->set_slow_operations(report.slow_operations);
+  for (const SlowOperation& operation : report.latest_slow) {
+    control::SlowOperation* const slow = message->add_latest_slow();
+    slow->set_age_nanos(operation.age_nanos);
+    slow->set_text(operation.text);
+  }
+  for (const ReportedTimes& times : report.times) {
+    control::OperationTimes* const of_kind = message->add_times();
+    of_kind->set_operation(times.operation);
+    of_kind->set_count(times.count);
+    of_kind->set_median_micros(times.median_micros);
+    of_kind->set_p99_micros(times.p99_micros);
+  }
 }
 
 void DecodeReport(const control::ReportDatabase& message, DatabaseReport* report) {
@@ -61,6 +74,18 @@ void DecodeReport(const control::ReportDatabase& message, DatabaseReport* report
                                .state = static_cast<LeavingNode::State>(node.state())});
   }
   report->features_on = message.features_on();
+  report->slow_operations = message.slow_operations();
+  report->latest_slow.clear();
+  for (const control::SlowOperation& slow : message.latest_slow()) {
+    report->latest_slow.push_back({.age_nanos = slow.age_nanos(), .text = slow.text()});
+  }
+  report->times.clear();
+  for (const control::OperationTimes& times : message.times()) {
+    report->times.push_back({.operation = times.operation(),
+                             .count = times.count(),
+                             .median_micros = times.median_micros(),
+                             .p99_micros = times.p99_micros()});
+  }
 }
 
 void EncodeDirections(const Directions& directions, control::Directions* message) {

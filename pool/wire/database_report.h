@@ -40,6 +40,20 @@ struct LeavingNode {
   State state = State::kLeaving;
 };
 
+/// An operation that took long.
+struct SlowOperation {
+  uint64_t age_nanos = 0;  ///< Since it has ended, when the report was made.
+  std::string text{};      ///< What it waited for, as the owner's LOG has it.
+};
+
+/// How long operations of one kind took since the database was opened.
+struct ReportedTimes {
+  std::string operation{};  ///< "get", "write", "multiget", "seek".
+  uint64_t count = 0;
+  double median_micros = 0;
+  double p99_micros = 0;
+};
+
 /// What the owner of a database reports to its nodes, for observers of the pool.
 struct DatabaseReport {
   uint64_t database_id = 0;
@@ -49,7 +63,10 @@ struct DatabaseReport {
   std::string notice{};  ///< What an operator has to know; empty: nothing.
   /// Nodes in maintenance that the owner has heard of.
   std::vector<LeavingNode> leaving{};
-  FeatureSet features_on = 0;  ///< What the owner has heard to be on in the pool.
+  FeatureSet features_on = 0;    ///< What the owner has heard to be on in the pool.
+  uint64_t slow_operations = 0;  ///< How many there were (DBOptions::slow_operation_threshold).
+  std::vector<SlowOperation> latest_slow{};  ///< The latest of them, the oldest first.
+  std::vector<ReportedTimes> times{};       ///< Empty unless Options::statistics count.
 };
 
 /// A node that an operator is about to stop for a while. Its data stays there, and is not repaired

@@ -11,11 +11,17 @@
 namespace nacre::server {
 namespace {
 
-/// What a shard's boundaries stand for. False if they are not slots'.
+/// What a shard's boundaries stand for; there may be none behind the last slot. False if they are
+/// not slots'.
 bool SlotsOf(const ShardInfo& shard, SlotRange* slots) {
   *slots = {0, kSlots};
-  return (shard.begin.empty() || ParseSlotPrefix(shard.begin, &slots->first)) &&
-         (shard.last || ParseSlotPrefix(shard.end, &slots->behind));
+  const auto take = [](const std::string& key, uint32_t* slot) {
+    if (ParseSlotPrefix(key, slot)) return true;
+    *slot = kSlots;
+    return key.size() == SlotPrefix(0).size();
+  };
+  return (shard.begin.empty() || take(shard.begin, &slots->first)) &&
+         (shard.last || take(shard.end, &slots->behind));
 }
 
 }  // namespace
@@ -153,8 +159,8 @@ Status Cluster::AddTo(const std::function<Status(LoopShards* loop)>& add) const 
 
 void Cluster::OnShardServed(const ShardInfo& shard, DB* db) {
   SlotRange slots;
-  // Open will refuse the keyspace.
-  if (!SlotsOf(shard, &slots)) return;
+  // Open will refuse a keyspace without slots.
+  if (!SlotsOf(shard, &slots) || slots.size() == 0) return;
   std::unique_ptr<Store> store;
   Status status = Store::Serve(db, slots, &store);
   if (status.ok()) {
@@ -181,6 +187,11 @@ void Cluster::OnShardLeaving(uint32_t shard) {
   OnEachLoop([&](size_t loop, const Done& done) {
     loops_[loop].shards->Remove(shard, done);
     leaving_(loop, slots);
+  });
+  // What was under way may have begun to watch keys, or to listen to channels.
+  OnEachLoop([&](size_t loop, const Done& done) {
+    leaving_(loop, slots);
+    done();
   });
 }
 

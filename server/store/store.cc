@@ -42,7 +42,10 @@ Status Store::Serve(DB* db, SlotRange slots, std::unique_ptr<Store>* store) {
   std::unique_ptr<Store> opened(new Store(RowNames(/*by_slot=*/true), slots, /*databases=*/1));
   NACRE_RETURN_IF_ERROR(opened->DrawIncarnation());
   opened->db_ = db;
-  NACRE_RETURN_IF_ERROR(opened->Adopt(0, db->DefaultColumnFamily()));
+  // Where that cannot be found out at the moment, there may be elements.
+  if (!opened->Adopt(0, db->DefaultColumnFamily()).ok()) {
+    opened->Find(0)->has_elements.store(true, std::memory_order_relaxed);
+  }
   *store = std::move(opened);
   return Status::OK();
 }

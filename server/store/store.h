@@ -51,7 +51,8 @@ class Store {
   /// As DB::Open answers.
   static Status Open(const Options& options, const std::string& name, int databases,
                      std::unique_ptr<Store>* store);
-  /// One database of Redis, with the rows of `slots`, in `db`, which has to stay until Close.
+  /// One database of Redis, with the rows of `slots`, in `db`, which has to stay until Close. Needs
+  /// no node to answer.
   static Status Serve(DB* db, SlotRange slots, std::unique_ptr<Store>* store);
   /// All slots in a keyspace, to read only.
   static std::unique_ptr<Store> ToRead(DB* db);

@@ -10,10 +10,13 @@ Status MoveToUndivided(const ShardMap& map, uint32_t shard, size_t prefix_bytes,
   key->resize(prefix_bytes);
   std::string behind = *key;
   while (!behind.empty() && behind.back() == '\xff') behind.pop_back();
-  if (!behind.empty()) ++behind.back();
-  if (!behind.empty() && map.Has(index, behind)) {
-    *key = behind;
-    return Status::OK();
+  if (!behind.empty()) {
+    ++behind.back();
+    behind.resize(prefix_bytes, '\0');
+    if (map.Has(index, behind)) {
+      *key = behind;
+      return Status::OK();
+    }
   }
   if (map.shards()[index].begin != *key) return Status::OK();
   return Status::NotFound(
@@ -21,10 +24,10 @@ Status MoveToUndivided(const ShardMap& map, uint32_t shard, size_t prefix_bytes,
 }
 
 Status CheckUndivided(size_t prefix_bytes, const std::string& key) {
-  if (prefix_bytes == 0 || key.size() <= prefix_bytes) return Status::OK();
+  if (prefix_bytes == 0 || key.empty() || key.size() == prefix_bytes) return Status::OK();
   return Status::InvalidArgument(fmt::format(
-      "a split at '{}' would divide keys that begin with the same {} bytes, which this keyspace "
-      "keeps together",
+      "a split at '{}': shards of this keyspace begin at keys of {} bytes, so that all keys that "
+      "begin with the same ones are in one",
       Slice(key).ToString(/*hex=*/true), prefix_bytes));
 }
 

@@ -276,11 +276,14 @@ TEST_P(ArchiveTest, PreparedTransactionsAreInIt) {
   ASSERT_TRUE(IsOk(Archiver::Open(reading, "db", dir(), Encrypted(), &archiver_)));
   ASSERT_NO_FATAL_FAILURE(AwaitBase());
   ASSERT_NO_FATAL_FAILURE(prepare("second"));
-  // The archive cannot tell that the family is the database's own.
-  ASSERT_NO_FATAL_FAILURE(AwaitBase(2));
+  // The archive cannot tell that the family is the database's own, unless its base has it: then it
+  // makes another one.
+  ASSERT_TRUE(IsOk(locking->WaitForArchive(locking->GetLatestSequenceNumber(), kPatience)));
+  const uint64_t bases = archiver_->GetStatus().bases;
+  EXPECT_LE(bases, 2u);
   ASSERT_NO_FATAL_FAILURE(prepare("third"));
   ASSERT_TRUE(IsOk(locking->WaitForArchive(locking->GetLatestSequenceNumber(), kPatience)));
-  EXPECT_EQ(archiver_->GetStatus().bases, 2u) << "by then it knows it";
+  EXPECT_EQ(archiver_->GetStatus().bases, bases) << "by then it knows it";
   locking.reset();
   ASSERT_NO_FATAL_FAILURE(LoseAll());
   ASSERT_TRUE(IsOk(Restore()));

@@ -75,6 +75,25 @@ TEST_F(PoolEventsTest, ANodeThatIsLostFromTheBeginningIsTold) {
   EXPECT_EQ(Added(), Texts{"node tcp:a:1: down"});
 }
 
+TEST_F(PoolEventsTest, SlowOperationsAreTold) {
+  sample_.pool.nodes = {WellNode("tcp:a:1", 1, 10)};
+  sample_.pool.databases = {OpenDatabase("orders")};
+  pool::DatabaseReport& report = sample_.pool.databases[0].report;
+  // Those that there were before this began to look are no news.
+  report.slow_operations = 5;
+  EXPECT_EQ(Added(), Texts{});
+  report.slow_operations = 6;
+  report.latest_slow = {{.age_nanos = 1, .text = "Get took 30 ms"}};
+  EXPECT_EQ(Added(), Texts{"database orders: 1 operation slow, such as Get took 30 ms"});
+  EXPECT_EQ(Added(), Texts{});
+  // Another owner counts anew.
+  report.slow_operations = 2;
+  report.latest_slow.clear();
+  EXPECT_EQ(Added(), Texts{});
+  report.slow_operations = 4;
+  EXPECT_EQ(Added(), Texts{"database orders: 2 slow operations"});
+}
+
 TEST_F(PoolEventsTest, DatabasesChange) {
   sample_.pool.nodes = {WellNode("tcp:a:1", 1, 10)};
   sample_.pool.databases = {OpenDatabase("orders")};

@@ -225,6 +225,20 @@ TEST(TopViewTest, OwnersNoticesAndReadersAreShown) {
   EXPECT_HAS(text, "  log reader 00000000000000cd: has all up to 1000, heard of 1 min 30 s ago\n");
 }
 
+TEST(TopViewTest, WhatTookLongIsShownForAMinute) {
+  PoolSample sample = Sample();
+  pool::DatabaseReport& report = sample.pool.databases[0].report;
+  EXPECT_HAS_NOT(Rendered(sample), "micros");
+  report.times = {{.operation = "get", .count = 10, .median_micros = 3.25, .p99_micros = 80},
+                  {.operation = "write", .count = 10, .median_micros = 12, .p99_micros = 900.5}};
+  report.latest_slow = {{.age_nanos = 59 * kSecond, .text = "Get of 'k' took 40 ms"},
+                        {.age_nanos = 61 * kSecond, .text = "Write took 50 ms"}};
+  const std::string text = Rendered(sample);
+  EXPECT_HAS(text, "  micros, median and p99: get 3.2 and 80.0, write 12.0 and 900.5\n");
+  EXPECT_HAS(text, "  slow: Get of 'k' took 40 ms\n");
+  EXPECT_HAS_NOT(text, "Write took");
+}
+
 TEST(TopViewTest, APoolThatDoesNotAnswerIsSaidToBeSo) {
   EXPECT_EQ(Rendered(PoolSample()), "pool     asking its nodes\n");
   PoolSample sample = Sample();

@@ -177,7 +177,7 @@ def without_functions(source: pathlib.Path) -> bool:
 
 # These take the order in which they write to several connections, without a pause, for the order in
 # which the commands take effect. That holds for connections of one thread.
-OF_ONE_THREAD = ("unit/type/list", "unit/type/zset", "unit/pubsub")
+OF_ONE_THREAD = ("unit/type/list", "unit/type/zset", "unit/pubsub", "unit/pubsubshard")
 
 
 class Server:

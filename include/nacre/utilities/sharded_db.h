@@ -62,8 +62,8 @@ struct ShardedOptions : Options {
   std::string client_address;
   /// With a coordinator: may be null. It has to stay until the keyspace is closed.
   std::shared_ptr<ShardObserver> shard_observer;
-  /// Keys that begin with the same so many bytes are never divided by a split; 0: any key may begin
-  /// a shard. All members give the same number.
+  /// Keys that begin with the same so many bytes are never divided by a split: shards begin at keys
+  /// of that length. 0: any key may begin a shard. All members give the same number.
   size_t undivided_prefix_bytes = 0;
 };
 

@@ -39,6 +39,43 @@ TEST(NodeReporterTest, EveryNodeKnowsOfAnOpenDatabase) {
   }
 }
 
+TEST(NodeReporterTest, NodesKnowWhatTookLongAndHowLongOperationsTake) {
+  const auto pool = OpenTestPool({.nodes = 2});
+  ASSERT_NE(pool, nullptr);
+  Options options = SmallTableOptions(pool);
+  options.redundancy = "rep(2)";
+  options.statistics = CreateDBStatistics();
+  std::unique_ptr<DB> db;
+  ASSERT_TRUE(IsOk(DB::Open(options, "told", &db)));
+  const auto report_is = [&](const std::function<bool(const pool::DatabaseReport&)>& is) {
+    std::vector<pool::KnownDatabase> known;
+    pool::Directions directions;
+    return pool::ListDatabases(pool->client(), 0, &known, &directions).ok() && known.size() == 1 &&
+           known[0].reported && is(known[0].report);
+  };
+  ASSERT_TRUE(IsOk(db->Put({}, "key", "value")));
+  std::string value;
+  for (int i = 0; i < 100; ++i) ASSERT_TRUE(IsOk(db->Get({}, "key", &value)));
+  EXPECT_TRUE(Eventually([&] {
+    return report_is([](const pool::DatabaseReport& report) {
+      return report.slow_operations == 0 && report.latest_slow.empty() &&
+             report.times.size() == 2 && report.times[0].operation == "get" &&
+             report.times[0].count >= 100 && report.times[1].operation == "write" &&
+             report.times[1].count == 1 && report.times[1].p99_micros > 0;
+    });
+  }));
+  // Each operation takes as long as that.
+  ASSERT_TRUE(IsOk(db->SetDBOptions({{"slow_operation_threshold", "1"}})));
+  for (int i = 0; i < 20; ++i) ASSERT_TRUE(IsOk(db->Put({}, "slow", std::string(100'000, 'x'))));
+  EXPECT_TRUE(Eventually([&] {
+    return report_is([](const pool::DatabaseReport& report) {
+      return report.slow_operations >= 20 && report.latest_slow.size() == 4 &&
+             report.latest_slow[0].age_nanos >= report.latest_slow[3].age_nanos &&
+             report.latest_slow[3].text.find("slow") != std::string::npos;
+    });
+  }));
+}
+
 TEST(NodeReporterTest, TakesTheLatestDirectionsOfAnyNode) {
   const auto pool = OpenTestPool({.nodes = 3});
   ASSERT_NE(pool, nullptr);
