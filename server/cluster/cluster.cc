@@ -88,10 +88,7 @@ std::vector<ClusterNode> Cluster::Nodes() const {
   std::vector<ClusterNode> nodes;
   for (const ShardMember& member : members) {
     if (member.client_address.empty()) continue;  // It is no server.
-    nodes.push_back({.member = member.id,
-                     .address = member.client_address,
-                     .self = member.self,
-                     .leads = member.leads});
+    nodes.push_back({.member = member.id, .address = member.client_address, .self = member.self});
   }
   return nodes;
 }

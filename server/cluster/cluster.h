@@ -25,7 +25,6 @@ struct ClusterNode {
   int64_t member = 0;
   std::string address;  ///< HOST:PORT for clients.
   bool self = false;
-  bool leads = false;
 
   /// Forty hexadecimal digits.
   std::string Id() const;

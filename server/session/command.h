@@ -58,6 +58,8 @@ struct Call {
   const std::string* turn = nullptr;
   uint64_t place = 0;    ///< Among those that wait.
   bool answered = true;  ///< CLIENT REPLY may have it otherwise.
+  /// Commands behind it may begin once it has its locks.
+  bool lets_next_begin = true;
   bool done = false;
 
   /// A command within this one, which is EXEC or runs a script; its words are still to be given.

@@ -35,7 +35,7 @@ Task<void> WriteChanges(Call* call, UnitOfWork* work) {
   call->server->expired_keys.fetch_add(expired.size(), std::memory_order_relaxed);
   AsyncStatus written = unit.Submit();
   // Later writes of the client come behind this one.
-  call->client->LetNextBegin(call);
+  if (call->lets_next_begin) call->client->LetNextBegin(call);
   Status status = co_await written;
   if (status.ok()) PublishEvents(call->server, events, expired);
   unit.Written(std::move(status));
@@ -85,7 +85,7 @@ Task<void> Execute(std::vector<Call*> calls) {
   }
   UnitOfWork unit(first->access, (flags & kWrites) != 0);
   if (first->access->store != nullptr && !locks.empty()) co_await unit.Lock(std::move(locks));
-  if ((common_flags & kReads) != 0) first->client->LetNextBegin(first);
+  if ((common_flags & kReads) != 0 && first->lets_next_begin) first->client->LetNextBegin(first);
   if (rows.size() > 1) co_await unit.ReadAhead(first->database, std::move(rows));
   for (Call* call : calls) {
     call->unit = &unit;

@@ -62,18 +62,16 @@ bool IsOnAllKeys(const Call& call) {
   return (call.command->flags & (kWholeKeySpace | kAllLocks)) != 0;
 }
 
-/// Waits until the slot is served here. Answers an error, and null, if it is another server's, or
-/// none has it for long.
-Task<LoopShards::Shard*> AwaitShard(Call* call, uint32_t slot) {
+/// Waits until the slot is served here, or `until_ns` by the loop's clock. Answers an error, and
+/// null, if it is another server's, or none has it for long.
+Task<LoopShards::Shard*> AwaitShard(Call* call, uint32_t slot, uint64_t until_ns) {
   EventLoop& loop = call->loop->loop;
-  const uint64_t deadline =
-      loop.clock()->NowNanos() + static_cast<uint64_t>(std::chrono::nanoseconds(kPatience).count());
   for (;;) {
     LoopShards::Shard* const shard = call->loop->shards.Find(slot);
     if (shard != nullptr) co_return shard;
     const ClusterNode owner = call->server->cluster->OwnerOf(slot);
     const bool elsewhere = !owner.address.empty() && !owner.self;
-    if (elsewhere || loop.clock()->NowNanos() >= deadline || call->client->ended) {
+    if (elsewhere || loop.clock()->NowNanos() >= until_ns || call->client->ended) {
       call->reply.Error(RedirectionOf(*call->server, slot));
       co_return nullptr;
     }
@@ -128,8 +126,8 @@ class Join {
   std::coroutine_handle<> waiter_{};
 };
 
-Task<void> ExecuteLate(Call* call, uint32_t slot) {
-  LoopShards::Shard* const shard = co_await AwaitShard(call, slot);
+Task<void> ExecuteLate(Call* call, uint32_t slot, uint64_t until_ns) {
+  LoopShards::Shard* const shard = co_await AwaitShard(call, slot, until_ns);
   if (shard == nullptr) co_return;
   const LoopShards::Use use(shard);
   std::vector<Call*> calls{call};
@@ -175,14 +173,17 @@ Task<void> ExecuteInCluster(std::vector<Call*> calls) {
       groups.push_back({LoopShards::Use(shard), {call}});
     }
   }
-  // The first call's end lets later commands of the client begin: it comes last.
-  const bool first_is_late = !late.empty() && late.front().first == first;
-  Join others(&first->loop->loop);
-  for (size_t i = first_is_late ? 0 : 1; i < groups.size(); ++i) others.Begin(groups[i]);
-  co_await others;
-  for (size_t i = late.size(); i-- > 0;) {
-    if (i > 0 || first_is_late) co_await ExecuteLate(late[i].first, late[i].second);
-  }
+  // Later commands of the client begin when the locks of all of these are held: if they are not one
+  // unit of work, when they have ended.
+  first->lets_next_begin = groups.size() + late.size() + keyless.size() == 1;
+  Join join(&first->loop->loop);
+  for (const Group& group : groups) join.Begin(group);
+  co_await join;
+  // Nothing keeps a shard from leaving while others are waited for.
+  groups.clear();
+  const uint64_t until_ns = first->loop->loop.clock()->NowNanos() +
+                            static_cast<uint64_t>(std::chrono::nanoseconds(kPatience).count());
+  for (const auto& [call, slot] : late) co_await ExecuteLate(call, slot, until_ns);
   for (Call* const call : keyless) {
     if (IsOnAllKeys(*call)) {
       co_await ExecuteOnAllShards(call);
@@ -191,9 +192,6 @@ Task<void> ExecuteInCluster(std::vector<Call*> calls) {
       co_await Execute(std::move(one));
     }
   }
-  if (first_is_late) co_return;
-  if (!late.empty()) co_await ExecuteLate(late.front().first, late.front().second);
-  if (!groups.empty()) co_await ExecuteGroup(groups.front().calls, groups.front().use.shard());
 }
 
 }  // namespace

@@ -6,6 +6,8 @@
 #include <gtest/gtest.h>
 #include <signal.h>
 
+#include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <memory>
 #include <set>
@@ -52,6 +54,11 @@ class ClusterTest : public testing::Test {
     return RunBinary("nacre-ctl", words);
   }
 
+  static std::string MemberOf(const ServerProcess& server) {
+    RedisClient client(server.address());
+    return std::to_string(std::stoll(client("CLUSTER MYID").substr(1), nullptr, 16));
+  }
+
   /// Whether the server has the key: true, or false where it says that the other one has it.
   static bool Has(const ServerProcess& server, const std::string& key) {
     RedisClient client(server.address());
@@ -93,9 +100,7 @@ class ClusterTest : public testing::Test {
   /// Gives half of the shards to the second server: by itself the cluster would do it when the
   /// first one has had them for a while.
   void Spread() const {
-    RedisClient client(other().address());
-    const std::string member =
-        std::to_string(std::stoll(client("CLUSTER MYID").substr(1), nullptr, 16));
+    const std::string member = MemberOf(other());
     for (int shard = 1; shard < kShards; shard += 2) {
       const ProcessResult moved = Ctl({"move", "redis", std::to_string(shard), member});
       ASSERT_EQ(moved.exit_code, 0) << moved.output;
@@ -214,6 +219,42 @@ TEST_F(ClusterTest, APipelineOverManyShardsIsAnsweredInItsOrder) {
   }
   client.SendBytes(bytes);
   for (const std::string& answer : expected) EXPECT_EQ(client.Read(), answer);
+}
+
+TEST_F(ClusterTest, APipelineKeepsItsOrderWhileSlotsMove) {
+  const std::string key = KeyOf(one());
+  const std::string beside = KeyOf(one(), 50);
+  std::atomic<bool> stop{false};
+  std::atomic<int> whole{0};
+  std::thread writer([&] {
+    RedisClient client(one().address());
+    std::string bytes;
+    for (const std::string& each : {key, beside}) {
+      for (const char* word : {"SET", "APPEND", "APPEND"}) {
+        bytes += RedisClient::Encode({word, each, *word == 'S' ? "a" : "b"});
+      }
+      bytes += RedisClient::Encode({"GET", each});
+    }
+    while (!stop.load()) {
+      client.SendBytes(bytes);
+      for (int i = 0; i < 2; ++i) {
+        std::vector<std::string> answers;
+        for (int of_key = 0; of_key < 4; ++of_key) answers.push_back(client.Read());
+        if (std::ranges::any_of(answers, [](const auto& each) { return each[0] == '-'; })) continue;
+        EXPECT_EQ(answers, (std::vector<std::string>{"+OK", ":2", ":3", "$abb"}));
+        ++whole;
+      }
+    }
+  });
+  const std::string ids[] = {MemberOf(one()), MemberOf(other())};
+  for (int move = 0; move < 6; ++move) {
+    for (int shard = 0; shard < kShards; ++shard) {
+      Ctl({"move", "redis", std::to_string(shard), ids[(move + shard) % 2]});
+    }
+  }
+  stop = true;
+  writer.join();
+  EXPECT_GT(whole, 0);
 }
 
 TEST_F(ClusterTest, AnyServerReadsTheKeysOfOthersIfItIsTold) {
