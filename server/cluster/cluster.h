@@ -26,6 +26,8 @@ struct ClusterNode {
   std::string address;  ///< HOST:PORT for clients.
   bool self = false;
 
+  /// Whether clients are to go there.
+  bool elsewhere() const { return !address.empty() && !self; }
   /// Forty hexadecimal digits.
   std::string Id() const;
 };

@@ -9,6 +9,7 @@
 #include "server/commands/command_lists.h"
 #include "server/resp/numbers.h"
 #include "server/session/server_state.h"
+#include "util/clock.h"
 
 // CLUSTER and what else clients of a Redis Cluster send: which server has which slots.
 
@@ -24,13 +25,12 @@ constexpr const char* kNoCluster = "ERR This instance has cluster support disabl
 /// All slots with their servers, once none is on its way from one to another, or after a while.
 Task<std::vector<SlotOwner>> AwaitOwners(Call& call) {
   EventLoop& loop = call.loop->loop;
-  const uint64_t deadline =
-      loop.clock()->NowNanos() + static_cast<uint64_t>(std::chrono::nanoseconds(kPatience).count());
+  const Deadline deadline = Deadline::After(loop.clock(), kPatience);
   for (;;) {
     std::vector<SlotOwner> owners = call.server->cluster->Owners();
     const bool all = std::ranges::none_of(
         owners, [](const SlotOwner& owner) { return owner.node.address.empty(); });
-    if (all || loop.clock()->NowNanos() >= deadline) co_return owners;
+    if (all || deadline.Expired()) co_return owners;
     co_await Sleep(&loop, kLook);
   }
 }
@@ -180,8 +180,9 @@ Task<void> KeysInSlot(Call& call, bool count_only) {
   LoopShards::Shard* const shard = ShardArgument(call, &slot);
   if (shard == nullptr) co_return;
   int64_t most = INT32_MAX;
-  if (!count_only && (!IntegerArgument(call, 3, &most) || most < 0)) {
-    if (call.reply.bytes().empty()) call.reply.Error("ERR Invalid number of keys");
+  if (!count_only && !IntegerArgument(call, 3, &most)) co_return;
+  if (most < 0) {
+    call.reply.Error("ERR Invalid number of keys");
     co_return;
   }
   const LoopShards::Use use(shard);

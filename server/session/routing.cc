@@ -10,6 +10,7 @@
 
 #include "server/session/execute.h"
 #include "server/session/server_state.h"
+#include "util/clock.h"
 
 namespace nacre::server {
 namespace {
@@ -62,29 +63,25 @@ bool IsOnAllKeys(const Call& call) {
   return (call.command->flags & (kWholeKeySpace | kAllLocks)) != 0;
 }
 
-/// Waits until the slot is served here, or `until_ns` by the loop's clock. Answers an error, and
-/// null, if it is another server's, or none has it for long.
-Task<LoopShards::Shard*> AwaitShard(Call* call, uint32_t slot, uint64_t until_ns) {
-  EventLoop& loop = call->loop->loop;
+/// Waits until the slot is served here, or the deadline. Answers an error, and null, if it is
+/// another server's, or none has it for long.
+Task<LoopShards::Shard*> AwaitShard(Call* call, uint32_t slot, Deadline deadline) {
   for (;;) {
     LoopShards::Shard* const shard = call->loop->shards.Find(slot);
     if (shard != nullptr) co_return shard;
-    const ClusterNode owner = call->server->cluster->OwnerOf(slot);
-    const bool elsewhere = !owner.address.empty() && !owner.self;
-    if (elsewhere || loop.clock()->NowNanos() >= until_ns || call->client->ended) {
+    if (call->server->cluster->OwnerOf(slot).elsewhere() || deadline.Expired() ||
+        call->client->ended) {
       call->reply.Error(RedirectionOf(*call->server, slot));
       co_return nullptr;
     }
-    co_await Sleep(&loop, kLook);
+    co_await Sleep(&call->loop->loop, kLook);
   }
 }
 
-/// Where a call may read keys that another server has; null if it has to go there.
-LoopShards::Shard* ReaderOf(const Call& call, uint32_t slot) {
+/// Where a call may read keys that are not served here; null if it has to go to their server.
+LoopShards::Shard* ReaderOf(const Call& call) {
   const bool reads = (call.command->flags & kReads) != 0;
-  if (!reads || !call.client->reads_elsewhere) return nullptr;
-  const ClusterNode owner = call.server->cluster->OwnerOf(slot);
-  return owner.self ? nullptr : call.loop->shards.reader();
+  return reads && call.client->reads_elsewhere ? call.loop->shards.reader() : nullptr;
 }
 
 /// Calls of one shard.
@@ -126,8 +123,8 @@ class Join {
   std::coroutine_handle<> waiter_{};
 };
 
-Task<void> ExecuteLate(Call* call, uint32_t slot, uint64_t until_ns) {
-  LoopShards::Shard* const shard = co_await AwaitShard(call, slot, until_ns);
+Task<void> ExecuteLate(Call* call, uint32_t slot, Deadline deadline) {
+  LoopShards::Shard* const shard = co_await AwaitShard(call, slot, deadline);
   if (shard == nullptr) co_return;
   const LoopShards::Use use(shard);
   std::vector<Call*> calls{call};
@@ -160,7 +157,7 @@ Task<void> ExecuteInCluster(std::vector<Call*> calls) {
       continue;
     }
     LoopShards::Shard* shard = call->loop->shards.Find(*slots.slot);
-    if (shard == nullptr) shard = ReaderOf(*call, *slots.slot);
+    if (shard == nullptr) shard = ReaderOf(*call);
     if (shard == nullptr) {
       late.emplace_back(call, *slots.slot);
       continue;
@@ -181,9 +178,8 @@ Task<void> ExecuteInCluster(std::vector<Call*> calls) {
   co_await join;
   // Nothing keeps a shard from leaving while others are waited for.
   groups.clear();
-  const uint64_t until_ns = first->loop->loop.clock()->NowNanos() +
-                            static_cast<uint64_t>(std::chrono::nanoseconds(kPatience).count());
-  for (const auto& [call, slot] : late) co_await ExecuteLate(call, slot, until_ns);
+  const Deadline deadline = Deadline::After(first->loop->loop.clock(), kPatience);
+  for (const auto& [call, slot] : late) co_await ExecuteLate(call, slot, deadline);
   for (Call* const call : keyless) {
     if (IsOnAllKeys(*call)) {
       co_await ExecuteOnAllShards(call);
@@ -214,9 +210,9 @@ std::string RefusalInCluster(const Call& call) {
   const KeySlots slots = SlotsOf(call);
   if (slots.several) return kCrossSlot;
   if (!slots.slot.has_value() || call.loop->shards.Find(*slots.slot) != nullptr) return {};
-  const ClusterNode owner = call.server->cluster->OwnerOf(*slots.slot);
-  const bool elsewhere = !owner.address.empty() && !owner.self;
-  return elsewhere || channels ? RedirectionOf(*call.server, *slots.slot) : std::string();
+  return channels || call.server->cluster->OwnerOf(*slots.slot).elsewhere()
+             ? RedirectionOf(*call.server, *slots.slot)
+             : std::string();
 }
 
 bool HasKeysOf(const Call& call, const Call& part) {

@@ -159,7 +159,7 @@ uint32_t RowNames::SectionOfRow(std::string_view row) const {
 std::string RowNames::Row(char kind, std::string_view key, size_t more) const {
   std::string row;
   row.reserve(prefix_bytes() + 1 + more);
-  if (by_slot_) row = SlotPrefix(SlotOfKey(key));
+  if (by_slot_) row.append(SlotPrefix(SlotOfKey(key)));
   row.push_back(kind);
   return row;
 }
