@@ -15,9 +15,9 @@ the choice of harm, not its timing.
 Answers 77 if redis-py, etcd or the checker is not here.
 """
 
+import functools
 import json
 import logging
-import multiprocessing
 import os
 import pathlib
 import random
@@ -31,9 +31,9 @@ import time
 
 sys.path.append(str(pathlib.Path(__file__).resolve().parents[2] / "db_bench" / "compare"))
 from free_ports import free_ports  # noqa: E402
-from redis_histories import (ANSWER_SECONDS, CLIENTS, Failure, check_counters,  # noqa: E402
-                             check_histories, end_with_parent, eventually, kill_process,
-                             longest_gaps, read_all, run_client, start_process)
+from redis_histories import (ANSWER_SECONDS, Failure, Harm, end_with_parent,  # noqa: E402
+                             eventually, kill_process, longest_gaps, run_under_harm,
+                             start_process)
 
 try:
     import redis
@@ -46,7 +46,6 @@ NODES = 4
 SERVERS = 3
 SHARDS = 6
 REDUNDANCY = "rs(2,1)"
-OPERATIONS_BETWEEN = 300  # In the short form, from one harm to the next.
 FROZEN_SECONDS = 4.0
 SMALL = ("--slab_size=256KiB", "--size=256MiB")
 SERVER_FLAGS = ("--slab_size=262144", "--write_buffer_size=262144", "--threads=2",
@@ -194,19 +193,12 @@ class Cluster:
         eventually("the shards are whole again", is_whole)
 
 
-class Harm:
-    """What is done to a cluster, and when."""
+class ClusterHarm(Harm):
+    """What is done to a cluster."""
 
     KINDS = ("kill", "drain", "move", "split", "freeze", "node")
 
-    def __init__(self, cluster, acknowledged, seed):
-        self.cluster = cluster
-        self.acknowledged = acknowledged
-        self.random = random.Random(seed)
-        self.done = []
-
-    def do(self, kind):
-        self.done.append((time.monotonic(), kind))
+    def harm(self, kind):
         number = self.random.randrange(SERVERS)
         if kind == "kill":
             self.cluster.kill_server(number)
@@ -230,11 +222,6 @@ class Harm:
         else:
             self.cluster.keyspace("split", "redis", shard)
 
-    def await_operations(self):
-        """Until the clients have gone on."""
-        wanted = sum(self.acknowledged) + OPERATIONS_BETWEEN
-        eventually("the clients are answered", lambda: sum(self.acknowledged) >= wanted)
-
     def all_kinds(self):
         for kind in self.KINDS:
             self.await_operations()
@@ -255,37 +242,13 @@ class Harm:
 
 def run(binaries, seconds, seed, folder):
     print(f"NACRE_TEST_SEED={seed}", flush=True)
-    stop = multiprocessing.Event()
-    acknowledged = multiprocessing.Array("Q", CLIENTS)
     with Cluster(binaries, folder) as cluster:
         connect = connect_to(cluster.ports)
-        clients = [multiprocessing.Process(
-            target=run_client, args=(i, connect, folder, seed + i, acknowledged, stop))
-                   for i in range(CLIENTS)]
-        clients.append(multiprocessing.Process(target=run_stock_client,
-                                               args=(cluster.ports, folder, stop)))
-        for client in clients:
-            client.start()
-        try:
-            harm = Harm(cluster, acknowledged, seed)
-            harm.all_kinds()
-            harm.at_random(seconds)
-        finally:
-            stop.set()
-            for client in clients:
-                client.join(timeout=60)
-                client.kill()
-        for path in folder.glob("error-*"):
-            raise Failure(f"a client was answered: {path.read_text()}")
-        last = read_all(connect(0), folder, CLIENTS)
-    counted = check_counters(folder, last)
-    operations = check_histories(binaries, folder)
-    kinds = [kind for _, kind in harm.done]
-    print(f"{operations} reads and writes and {counted} INCRs are explained; " + ", ".join(
-        f"{kinds.count(kind)} times {kind}" for kind in sorted(set(kinds))))
-    print("longest gaps of a cluster client of redis-py: " + ", ".join(
-        f"{gap * 1000:.0f} ms after {kind}"
-        for kind, gap in sorted(longest_gaps(folder, harm.done).items())))
+        harm = run_under_harm(
+            binaries, folder, seconds,
+            lambda acknowledged: ClusterHarm(cluster, acknowledged, seed), connect,
+            functools.partial(run_stock_client, cluster.ports), lambda: connect(0))
+    print("longest gaps of a cluster client of redis-py: " + longest_gaps(folder, harm.done))
 
 
 def main() -> int:

@@ -16,7 +16,7 @@ harm, not its timing.
 Answers 77 if redis-py or the checker is not here.
 """
 
-import multiprocessing
+import functools
 import os
 import pathlib
 import random
@@ -30,9 +30,8 @@ import time
 
 sys.path.append(str(pathlib.Path(__file__).resolve().parents[2] / "db_bench" / "compare"))
 from free_ports import free_ports  # noqa: E402
-from redis_histories import (ANSWER_SECONDS, CLIENTS, Failure, check_counters,  # noqa: E402
-                             check_histories, eventually, kill_process, longest_gaps, read_all,
-                             run_client, start_process)
+from redis_histories import (ANSWER_SECONDS, Failure, Harm, eventually, kill_process,  # noqa: E402
+                             longest_gaps, run_under_harm, start_process)
 
 try:
     import redis
@@ -44,7 +43,6 @@ except ImportError:
 SKIPPED = 77
 NODES = 4
 REDUNDANCY = "rs(2,1)"
-OPERATIONS_BETWEEN = 300  # In the short form, from one harm to the next.
 DOWN_AFTER_MS = 1000
 SMALL = ("--slab_size=1MiB", "--size=192MiB")
 SERVER_FLAGS = ("--slab_size=1048576", "--write_buffer_size=262144", "--threads=2")
@@ -180,17 +178,10 @@ class Cluster:
 # ---- The test -----------------------------------------------------------------------------------
 
 
-class Harm:
-    """What is done to a cluster, and when."""
+class ServerHarm(Harm):
+    """What is done to a server and its nodes."""
 
-    def __init__(self, cluster, acknowledged, seed):
-        self.cluster = cluster
-        self.acknowledged = acknowledged
-        self.random = random.Random(seed)
-        self.done = []
-
-    def do(self, kind):
-        self.done.append((time.monotonic(), kind))
+    def harm(self, kind):
         if kind == "kill":
             self.cluster.kill_server()
         elif kind == "takeover":
@@ -206,11 +197,6 @@ class Harm:
             kill_process(self.cluster.nodes[number])
             self.cluster.kill_server()
             self.cluster.start_node(number)
-
-    def await_operations(self):
-        """Until the clients have gone on."""
-        wanted = sum(self.acknowledged) + OPERATIONS_BETWEEN
-        eventually("the clients are answered", lambda: sum(self.acknowledged) >= wanted)
 
     def all_kinds(self):
         for kind in ("kill", "node", "takeover", "standby", "freeze", "both"):
@@ -237,40 +223,17 @@ class Harm:
 
 def run(binaries, seconds, seed, folder):
     print(f"NACRE_TEST_SEED={seed}", flush=True)
-    stop = multiprocessing.Event()
-    acknowledged = multiprocessing.Array("Q", CLIENTS)
     with Cluster(binaries, folder) as cluster:
         def connect(number):
             return redis.Redis(port=cluster.ports[number], socket_timeout=ANSWER_SECONDS,
                                decode_responses=True)
-        clients = [multiprocessing.Process(
-            target=run_client, args=(i, connect, folder, seed + i, acknowledged, stop))
-                   for i in range(CLIENTS)]
-        clients.append(multiprocessing.Process(target=run_stock_client,
-                                               args=(cluster.ports, folder, stop)))
-        for client in clients:
-            client.start()
-        try:
-            harm = Harm(cluster, acknowledged, seed)
-            harm.all_kinds()
-            harm.at_random(seconds)
-        finally:
-            stop.set()
-            for client in clients:
-                client.join(timeout=60)
-                client.kill()
-        for path in folder.glob("error-*"):
-            raise Failure(f"a client was answered: {path.read_text()}")
-        last = read_all(connect(cluster.active), folder, CLIENTS)
-    counted = check_counters(folder, last)
-    operations = check_histories(binaries, folder)
-    kinds = [kind for _, kind in harm.done]
-    print(f"{operations} reads and writes and {counted} INCRs are explained; " + ", ".join(
-        f"{kinds.count(kind)} times {kind}" for kind in sorted(set(kinds))))
+        harm = run_under_harm(
+            binaries, folder, seconds,
+            lambda acknowledged: ServerHarm(cluster, acknowledged, seed), connect,
+            functools.partial(run_stock_client, cluster.ports), lambda: connect(cluster.active))
     if seconds > 0:
-        print("longest gaps of a client with redis-py's retries: " + ", ".join(
-            f"{gap * 1000:.0f} ms after {kind}"
-            for kind, gap in sorted(longest_gaps(folder, harm.done).items())))
+        print("longest gaps of a client with redis-py's retries: "
+              + longest_gaps(folder, harm.done))
 
 
 def main() -> int:

@@ -7,6 +7,7 @@ that explains it; counters are checked here.
 
 import ctypes
 import json
+import multiprocessing
 import os
 import pathlib
 import random
@@ -31,6 +32,7 @@ EPOCHS_IN_FILE = 8
 PAUSE_SECONDS_MAX = 0.004
 ANSWER_SECONDS = 4.0
 PATIENCE_SECONDS = 120.0
+OPERATIONS_BETWEEN = 300  # From one harm to the next, at least.
 
 
 class Failure(Exception):
@@ -240,11 +242,65 @@ def read_all(server, folder, number):
 
 
 def longest_gaps(folder, harms):
-    """The longest gap by the kind of harm that came last before its end."""
+    """The longest gaps by the kind of harm that came last before their ends, as a text."""
     longest = {}
     for line in (folder / "gaps").read_text().splitlines():
         began, seconds = map(float, line.split())
         before = [kind for at, kind in harms if at < began + seconds and at > began - 1]
         kind = before[-1] if before else "nothing"
         longest[kind] = max(longest.get(kind, 0), seconds)
-    return longest
+    return ", ".join(f"{gap * 1000:.0f} ms after {kind}" for kind, gap in sorted(longest.items()))
+
+
+# ---- The test -----------------------------------------------------------------------------------
+
+
+class Harm:
+    """What is done to a cluster, and when; what each kind of it is, `harm` of a subclass says."""
+
+    def __init__(self, cluster, acknowledged, seed):
+        self.cluster = cluster
+        self.acknowledged = acknowledged
+        self.random = random.Random(seed)
+        self.done = []
+
+    def do(self, kind):
+        self.done.append((time.monotonic(), kind))
+        self.harm(kind)
+
+    def await_operations(self):
+        """Until the clients have gone on."""
+        wanted = sum(self.acknowledged) + OPERATIONS_BETWEEN
+        eventually("the clients are answered", lambda: sum(self.acknowledged) >= wanted)
+
+
+def run_under_harm(binaries, folder, seconds, harm_of, connect, run_stock_client, read_from):
+    """Has clients run, and one by `run_stock_client`, while harm is done: all kinds once, then at
+    random for so long. `harm_of(acknowledged)` makes it, `read_from()` answers the connection for
+    the last reads. Tells the harm and prints what was explained."""
+    stop = multiprocessing.Event()
+    acknowledged = multiprocessing.Array("Q", CLIENTS)
+    harm = harm_of(acknowledged)
+    clients = [multiprocessing.Process(
+        target=run_client,
+        args=(i, connect, folder, harm.random.randrange(1 << 30), acknowledged, stop))
+               for i in range(CLIENTS)]
+    clients.append(multiprocessing.Process(target=run_stock_client, args=(folder, stop)))
+    for client in clients:
+        client.start()
+    try:
+        harm.all_kinds()
+        harm.at_random(seconds)
+    finally:
+        stop.set()
+        for client in clients:
+            client.join(timeout=60)
+            client.kill()
+    for path in folder.glob("error-*"):
+        raise Failure(f"a client was answered: {path.read_text()}")
+    counted = check_counters(folder, read_all(read_from(), folder, CLIENTS))
+    operations = check_histories(binaries, folder)
+    kinds = [kind for _, kind in harm.done]
+    print(f"{operations} reads and writes and {counted} INCRs are explained; " + ", ".join(
+        f"{kinds.count(kind)} times {kind}" for kind in sorted(set(kinds))))
+    return harm
