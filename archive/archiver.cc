@@ -361,16 +361,18 @@ class ArchiverImpl final : public Archiver {
       }
       base_wanted_ = base_wanted_ || !status.ok();
       changed_.SignalAll();
-      if ((!status.ok() || !IsCovered()) && !stopping_) changed_.WaitFor(kBaseAgain);
+      if ((!status.ok() || !BaseLeadsToLog()) && !stopping_) changed_.WaitFor(kBaseAgain);
     }
   }
 
   /// Whether a base leads to the log that is being written.
-  bool IsCovered() const REQUIRES(mutex_) {
+  bool BaseLeadsToLog() const REQUIRES(mutex_) {
     return base_sequence_.has_value() && *base_sequence_ >= range_after_;
   }
+  /// Whether all that is archived can be restored: batches of families that no base has cannot.
+  bool IsCovered() const REQUIRES(mutex_) { return BaseLeadsToLog() && families_found_.empty(); }
   bool BaseIsDue(uint64_t made_nanos) const REQUIRES(mutex_) {
-    if (base_wanted_ || !IsCovered()) return true;
+    if (base_wanted_ || !BaseLeadsToLog()) return true;
     return clock_->NowNanos() - made_nanos >= Nanos(archive_.base_interval) &&
            state_.archived_sequence > *base_sequence_;
   }

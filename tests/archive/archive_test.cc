@@ -231,8 +231,9 @@ TEST_P(ArchiveTest, AFamilyThatIsMadeLaterGetsABase) {
   for (int i = 0; i < 100; ++i) {
     ASSERT_TRUE(IsOk(db_->Put({}, made, Key(static_cast<uint64_t>(i)), "of the family")));
   }
+  // What is archived can be restored: that takes a base that has the family.
   ASSERT_NO_FATAL_FAILURE(AwaitArchive());
-  ASSERT_NO_FATAL_FAILURE(AwaitBase(2));
+  EXPECT_GE(archiver_->GetStatus().bases, 2u);
   ASSERT_TRUE(IsOk(db_->Put({}, made, "last", "one")));
   ASSERT_NO_FATAL_FAILURE(AwaitArchive());
   ASSERT_TRUE(IsOk(db_->DestroyColumnFamilyHandle(made)));
@@ -276,8 +277,8 @@ TEST_P(ArchiveTest, PreparedTransactionsAreInIt) {
   ASSERT_TRUE(IsOk(Archiver::Open(reading, "db", dir(), Encrypted(), &archiver_)));
   ASSERT_NO_FATAL_FAILURE(AwaitBase());
   ASSERT_NO_FATAL_FAILURE(prepare("second"));
-  // The archive cannot tell that the family is the database's own, unless its base has it: then it
-  // makes another one.
+  // The archive cannot tell that the family is the database's own. It waits for another base, unless
+  // it had found the family in what was left of the log before it made the first one.
   ASSERT_TRUE(IsOk(locking->WaitForArchive(locking->GetLatestSequenceNumber(), kPatience)));
   const uint64_t bases = archiver_->GetStatus().bases;
   EXPECT_LE(bases, 2u);
