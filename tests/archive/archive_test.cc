@@ -277,8 +277,8 @@ TEST_P(ArchiveTest, PreparedTransactionsAreInIt) {
   ASSERT_TRUE(IsOk(Archiver::Open(reading, "db", dir(), Encrypted(), &archiver_)));
   ASSERT_NO_FATAL_FAILURE(AwaitBase());
   ASSERT_NO_FATAL_FAILURE(prepare("second"));
-  // The archive cannot tell that the family is the database's own. It waits for another base, unless
-  // it had found the family in what was left of the log before it made the first one.
+  // The archive cannot tell that the family is the database's own. It waits for another base,
+  // unless it had found the family in what was left of the log before it made the first one.
   ASSERT_TRUE(IsOk(locking->WaitForArchive(locking->GetLatestSequenceNumber(), kPatience)));
   const uint64_t bases = archiver_->GetStatus().bases;
   EXPECT_LE(bases, 2u);
