@@ -10,6 +10,7 @@
 
 #include "server/commands/command_lists.h"
 #include "server/session/connection.h"
+#include "server/session/forwarding.h"
 #include "server/session/permission.h"
 #include "server/session/probe.h"
 #include "server/session/sweeper.h"
@@ -23,6 +24,8 @@ namespace {
 constexpr std::chrono::seconds kTick{1};
 /// How often a stopping server looks whether its clients have gone.
 constexpr std::chrono::milliseconds kLook{5};
+/// What waits for other servers of a cluster at once.
+constexpr int kAskers = 32;
 /// Longer than any operation of the database may take.
 constexpr std::chrono::minutes kCommandTime{10};
 
@@ -66,6 +69,9 @@ Status Server::Check(const ServerOptions& options) {
   NACRE_RETURN_IF_ERROR(CheckRange("the number of databases", options.databases, 1, 1024));
   NACRE_RETURN_IF_ERROR(
       CheckRange("the number of shards", options.shards, 1, static_cast<int>(kSlots)));
+  if (!options.proxy_listen.empty() && options.coordinator.empty()) {
+    return Status::InvalidArgument("--proxy_listen: there is nothing to forward without a cluster");
+  }
   if (options.clients_max < 1) return Status::InvalidArgument("no client would be served");
   if (options.tls.certificate.empty() != options.tls.key.empty()) {
     return Status::InvalidArgument("TLS needs a certificate and its private key, both");
@@ -103,7 +109,8 @@ Status Server::StartWaiting(const ServerOptions& options, std::unique_ptr<Server
 Server::Server(const ServerOptions& options)
     : options_(options),
       announced_(options.database, options.database_name),
-      workers_(options.workers) {}
+      workers_(options.workers),
+      askers_(kAskers) {}
 
 Server::~Server() { Stop(std::chrono::milliseconds(0)).IgnoreError(); }
 
@@ -132,8 +139,9 @@ Status Server::Open(std::unique_ptr<Store> store) {
     if (store_ != nullptr) NACRE_RETURN_IF_ERROR(Equip(loop.get()));
     state_.loops.push_back(std::move(loop));
   }
-  if (!options_.coordinator.empty()) MakeCluster();
-  NACRE_RETURN_IF_ERROR(Listener::Open(options_.listen, &state_, &listener_));
+  NACRE_RETURN_IF_ERROR(
+      Listener::Open(options_.listen, Client::Origin::kDirect, &state_, &listener_));
+  if (!options_.coordinator.empty()) NACRE_RETURN_IF_ERROR(MakeCluster());
   state_.address = listener_->address();
   state_.settings.SetFixed("bind", state_.address.substr(0, state_.address.rfind(':')));
   const std::string port = state_.address.substr(state_.address.rfind(':') + 1);
@@ -149,14 +157,22 @@ Status Server::Open(std::unique_ptr<Store> store) {
   return Status::OK();
 }
 
-void Server::MakeCluster() {
+Status Server::MakeCluster() {
   std::vector<Cluster::Loop> loops;
   for (const auto& each : state_.loops) loops.push_back({&each->loop, &each->shards});
-  state_.cluster =
-      std::make_unique<Cluster>(std::move(loops), [this](size_t loop, SlotRange slots) {
+  state_.cluster = std::make_unique<Cluster>(
+      std::move(loops),
+      [this](size_t loop, SlotRange slots) {
         state_.watches.EndOfSlots(slots);
         state_.pubsub.EndOfSlots(state_.loops[loop].get(), slots);
+      },
+      [this](const Slice& request, std::string* answer) {
+        return AnswerServer(&state_, request, answer);
       });
+  state_.askers = &askers_;
+  state_.broadcast = std::make_unique<Broadcast>(state_.cluster.get(), &askers_);
+  if (options_.proxy_listen.empty()) return Status::OK();
+  return Listener::Open(options_.proxy_listen, Client::Origin::kProxied, &state_, &proxy_);
 }
 
 Status Server::JoinCluster() {
@@ -270,6 +286,7 @@ Status Server::Stop(std::chrono::milliseconds patience) {
     // The first loop accepts, and deals what it has accepted to the others before they are told.
     state_.loops.front()->loop.Post([this] {
       listener_->Stop();
+      if (proxy_ != nullptr) proxy_->Stop();
       for (const auto& each : state_.loops) {
         each->loop.Post([this, loop = each.get()] { BeginToEnd(&state_, loop); });
       }
@@ -285,7 +302,10 @@ Status Server::Stop(std::chrono::milliseconds patience) {
     // A client lives until its commands have ended, which the database sees to. Until then all
     // loops run, as some commands ask the others.
     AwaitNoClients(kCommandTime);
-    if (state_.cluster != nullptr) left = state_.cluster->Close();
+    if (state_.cluster != nullptr) {
+      state_.broadcast->Close();
+      left = state_.cluster->Close();
+    }
     for (const auto& each : state_.loops) each->loop.Stop();
     for (Thread& thread : threads_) thread.Join();
     threads_.clear();
@@ -316,6 +336,9 @@ void Server::Collect(metrics::Page* page) const {
       Kind::kCounter};
   static constexpr metrics::Description kCommands = {
       "nacre_server_commands_total", "Commands that clients have sent.", Kind::kCounter};
+  static constexpr metrics::Description kForwarded = {
+      "nacre_server_forwarded_commands_total",
+      "Commands of this server's clients that other servers have run.", Kind::kCounter};
   uint64_t commands = 0;
   for (const auto& loop : state_.loops) commands += loop->commands.load(std::memory_order_relaxed);
   page->Add(kClients, {}, state_.connections.load(std::memory_order_relaxed));
@@ -323,6 +346,7 @@ void Server::Collect(metrics::Page* page) const {
   page->Add(kRejected, {}, state_.rejected.load(std::memory_order_relaxed));
   page->Add(kExpired, {}, state_.expired_keys.load(std::memory_order_relaxed));
   page->Add(kCommands, {}, commands);
+  page->Add(kForwarded, {}, state_.forwarded.load(std::memory_order_relaxed));
 }
 
 }  // namespace nacre::server

@@ -10,8 +10,8 @@
 #include "nacre/options.h"
 #include "nacre/status.h"
 #include "server/loop/worker_pool.h"
+#include "server/net/server_tls.h"
 #include "server/session/listener.h"
-#include "server/session/server_tls.h"
 #include "server/store/store.h"
 #include "util/threads/thread.h"
 
@@ -32,6 +32,9 @@ struct ServerOptions {
   std::string announce;
   /// HOST:PORT, where HOST is an address of IPv4, or of IPv6 in brackets; port 0 is a free one.
   std::string listen = "127.0.0.1:6379";
+  /// In a cluster: the same for clients that know no clusters; commands on keys that other servers
+  /// have are forwarded to those. Empty: there is none.
+  std::string proxy_listen;
   int threads = 2;  ///< Event loops.
   int workers = 4;  ///< Threads for what walks through many rows.
   int databases = 16;
@@ -70,6 +73,8 @@ class Server final : public metrics::Source {
 
   /// HOST:PORT, with the port that was chosen.
   const std::string& address() const { return state_.address; }
+  /// The same of ServerOptions::proxy_listen; empty if there is none.
+  std::string proxy_address() const { return proxy_ == nullptr ? "" : proxy_->address(); }
   bool speaks_tls() const { return !options_.tls.certificate.empty(); }
   /// Reads the files of TLS anew, for connections from here on; if that fails, as Start does, all
   /// stays as it was. Requires speaks_tls(). By any thread.
@@ -84,7 +89,7 @@ class Server final : public metrics::Source {
   explicit Server(const ServerOptions& options);
   static Status Check(const ServerOptions& options);
   Status Open(std::unique_ptr<Store> store);
-  void MakeCluster();
+  Status MakeCluster();
   Status JoinCluster();
   /// And the commands, which the rules of users name.
   Status MakeUsers();
@@ -101,8 +106,10 @@ class Server final : public metrics::Source {
   std::unique_ptr<Store> store_;
   AnnouncedAddress announced_;  ///< What the server says that has the database.
   WorkerPool workers_;
+  WorkerPool askers_;
   ServerState state_;
   std::unique_ptr<Listener> listener_;
+  std::unique_ptr<Listener> proxy_;
   std::vector<Thread> threads_;
   bool stopped_ = false;
   // While it waits.

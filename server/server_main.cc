@@ -51,6 +51,10 @@ DEFINE_string(announce, "",
 DEFINE_string(listen, "127.0.0.1:6379",
               "HOST:PORT to serve at, IPv6 in brackets; port 0 is any that is free. Without "
               "--tls_cert_file what is sent there is not encrypted");
+DEFINE_string(
+    proxy_listen, "",
+    "with --coordinator: HOST:PORT to serve clients at that know no clusters: commands on "
+    "keys that other servers have are forwarded to these");
 DEFINE_int32(threads, 2, "threads that serve clients");
 DEFINE_int32(workers, 4, "threads for commands that walk through many rows");
 DEFINE_int32(databases, 16, "how many databases clients can select");
@@ -126,6 +130,7 @@ Status MakeOptions(server::ServerOptions* options) {
     return Status::InvalidArgument("--standby waits, and --take_over does not");
   }
   options->listen = FLAGS_listen;
+  options->proxy_listen = FLAGS_proxy_listen;
   options->threads = FLAGS_threads;
   options->workers = FLAGS_workers;
   options->databases = FLAGS_databases;
@@ -204,8 +209,9 @@ Status Run() {
   NACRE_RETURN_IF_ERROR(FLAGS_standby ? server::Server::StartWaiting(options, &server)
                                       : server::Server::Start(options, &server));
   if (endpoint != nullptr) endpoint->Show(server.get());
-  fmt::print("{} {} at {}\n", FLAGS_standby ? "waiting for" : "serving", FLAGS_database,
-             server->address());
+  const std::string proxy = server->proxy_address();
+  fmt::print("{} {} at {}{}\n", FLAGS_standby ? "waiting for" : "serving", FLAGS_database,
+             server->address(), proxy.empty() ? "" : ", forwarding at " + proxy);
   std::fflush(stdout);
   Status status;
   if (FLAGS_standby) {

@@ -138,6 +138,8 @@ class ShardedDBImpl final : public ShardedDB {
   Status GetMembers(std::vector<ShardMember>* members) const override;
   Status MoveShard(uint32_t shard, int64_t member) override;
   Status DrainMember(int64_t member, bool drain) override;
+  Status AskMember(int64_t member, const Slice& request, std::chrono::milliseconds timeout,
+                   std::string* answer) override;
 
  private:
   friend class MemberLocks;
@@ -169,10 +171,6 @@ class ShardedDBImpl final : public ShardedDB {
   /// Calls `work(db, handle)` for keys of `family` in `shard`.
   template <typename Keys, typename Work>
   Status ReadIn(Shard* shard, const ShardedFamily& family, const Keys& keys, const Work& work);
-  /// The same with a snapshot.
-  template <typename Keys, typename Work>
-  static Status ReadAt(const Shard& shard, const ShardedFamily& family, const Keys& keys,
-                       const Work& work);
 
   // ---- sharded_writes.cc ----
   template <typename Work>
@@ -259,17 +257,6 @@ Status ShardedDBImpl::ReadIn(Shard* shard, const ShardedFamily& family, const Ke
     return work(shard->db(), handle);
   };
   return shard->local() == nullptr ? call() : shard->local()->Read(keys, call);
-}
-
-template <typename Keys, typename Work>
-Status ShardedDBImpl::ReadAt(const Shard& shard, const ShardedFamily& family, const Keys& keys,
-                             const Work& work) {
-  const auto call = [&]() -> Status {
-    ColumnFamilyHandle* handle = nullptr;
-    NACRE_RETURN_IF_ERROR(family.HandleIn(shard, &handle));
-    return work(shard.db(), handle);
-  };
-  return shard.local() == nullptr ? call() : shard.local()->ReadAt(keys, call);
 }
 
 }  // namespace nacre

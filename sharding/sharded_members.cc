@@ -125,4 +125,10 @@ Status ShardedDBImpl::DrainMember(int64_t member, bool drain) {
                             : member_->AskLeader(DrainRequest(member, drain));
 }
 
+Status ShardedDBImpl::AskMember(int64_t member, const Slice& request,
+                                std::chrono::milliseconds timeout, std::string* answer) {
+  return member_ == nullptr ? OnlyWithACoordinator()
+                            : member_->Ask(member, request, timeout, answer);
+}
+
 }  // namespace nacre

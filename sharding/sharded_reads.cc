@@ -14,6 +14,17 @@
 namespace nacre {
 namespace {
 
+/// Calls `work(db, handle)` for keys of `family` in `shard`, which reads at a snapshot.
+template <typename Keys, typename Work>
+Status ReadAt(const Shard& shard, const ShardedFamily& family, const Keys& keys, const Work& work) {
+  const auto call = [&]() -> Status {
+    ColumnFamilyHandle* handle = nullptr;
+    NACRE_RETURN_IF_ERROR(family.HandleIn(shard, &handle));
+    return work(shard.db(), handle);
+  };
+  return shard.local() == nullptr ? call() : shard.local()->ReadAt(keys, call);
+}
+
 /// A MultiGet whose values may be of several moments.
 void MultiGetByShard(DB* db, const ShardMap& map, const ReadOptions& options,
                      ColumnFamilyHandle* handle, std::span<const Slice> keys, PinnableSlice* values,

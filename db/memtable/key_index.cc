@@ -7,6 +7,16 @@
 
 namespace nacre {
 
+KeyIndex::Table::Table(size_t count, int first_bit) : mask(count - 1), shift(first_bit) {
+  if (count * sizeof(uint64_t) >= ArenaBlock::kHugePage) {
+    large.emplace(count * sizeof(uint64_t));
+    slots = reinterpret_cast<std::atomic<uint64_t>*>(large->data());  // The kernel clears it.
+  } else {
+    small = std::make_unique<std::atomic<uint64_t>[]>(count);
+    slots = small.get();
+  }
+}
+
 KeyIndex::KeyIndex(size_t bytes)
     : first_slots_(std::max(kWindow, std::bit_floor(bytes / sizeof(uint64_t)))) {}
 
@@ -75,7 +85,7 @@ void KeyIndex::LinkBehind(MemTableEntry* newer, MemTableEntry* entry) {
 }
 
 bool KeyIndex::IsMostlyEmpty(const Table& table) {
-  const std::atomic<uint64_t>* const slots = table.slots.get();
+  const std::atomic<uint64_t>* const slots = table.slots;
   const auto used = std::count_if(slots, slots + table.mask + 1, [](const auto& slot) {
     return slot.load(std::memory_order_relaxed) != 0;
   });
@@ -89,10 +99,7 @@ const KeyIndex::Table* KeyIndex::Grow(size_t i, bool* grown) {
   if (i > 0 && IsMostlyEmpty(*tables_[i - 1].load(std::memory_order_relaxed))) return nullptr;
   try {
     const size_t slots = first_slots_ << i;
-    auto table = std::make_unique<Table>();
-    table->mask = slots - 1;
-    table->shift = static_cast<int>(i % 3 * 8);
-    table->slots = std::make_unique<std::atomic<uint64_t>[]>(slots);
+    auto table = std::make_unique<Table>(slots, static_cast<int>(i % 3 * 8));
     memory_usage_.fetch_add(slots * sizeof(uint64_t), std::memory_order_relaxed);
     *grown = true;
     tables_[i].store(table.get(), std::memory_order_release);

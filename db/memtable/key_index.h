@@ -5,9 +5,11 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 
 #include "db/memtable/memtable_entry.h"
 #include "nacre/slice.h"
+#include "util/memory/arena_block.h"
 #include "util/mutex.h"
 
 namespace nacre {
@@ -73,11 +75,16 @@ class KeyIndex {
   static constexpr int kAddressBits = 48;
 
   struct Table {
+    /// `slots`: a power of two. Throws std::bad_alloc.
+    Table(size_t slots, int first_bit);
     uint64_t Home(uint64_t hash) const { return hash >> shift & mask; }
 
-    uint64_t mask;  ///< Slots, a power of two, less one.
-    int shift;      ///< Each table takes other bits of the hash first.
-    std::unique_ptr<std::atomic<uint64_t>[]> slots;
+    const uint64_t mask;
+    const int shift;  ///< Each table takes other bits of the hash first.
+    /// Where the slots are: a large table is looked up at random, which huge pages make cheaper.
+    std::unique_ptr<std::atomic<uint64_t>[]> small;
+    std::optional<ArenaBlock> large;
+    std::atomic<uint64_t>* slots;
   };
 
   static bool HasHash(uint64_t slot, uint64_t hash) { return (slot ^ hash) >> kAddressBits == 0; }

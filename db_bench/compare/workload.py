@@ -87,7 +87,7 @@ SEEKS_PER_KEY = 0.02
 READWRITES_PER_KEY = 0.4
 # Scans are over soon, so there are several.
 REPEATS = (1, 2, 3)
-YCSB_OPS_PER_KEY = 0.3
+YCSB_OPS_PER_KEY = 1.0
 YCSB_SCANS_PER_KEY = 0.03
 # All engines read and write for the same time, so that all of them flush and compact beside it.
 READ_WHILE_WRITING_SECONDS = 3

@@ -31,6 +31,7 @@ std::string ClusterNode::Id() const { return fmt::format("{:040x}", member); }
 Cluster::~Cluster() { Close().IgnoreError(); }
 
 Status Cluster::Open(ShardedOptions options, const std::string& name, int shards) {
+  log_ = options.info_log;
   // This outlives the keyspace.
   options.shard_observer = std::shared_ptr<ShardObserver>(std::shared_ptr<void>(), this);
   options.undivided_prefix_bytes = SlotPrefix(0).size();
@@ -121,6 +122,13 @@ uint64_t Cluster::Epoch() const {
   uint64_t epoch = 0;
   for (const ShardInfo& shard : db->GetShards()) epoch += shard.epoch;
   return epoch;
+}
+
+Status Cluster::Ask(int64_t server, const Slice& request, std::chrono::milliseconds timeout,
+                    std::string* answer) const {
+  ShardedDB* const db = opened_.load(std::memory_order_acquire);
+  if (db == nullptr) return Status::Unavailable("this server is not a part of the cluster");
+  return db->AskMember(server, request, timeout, answer);
 }
 
 // ---- Shards that come and go --------------------------------------------------------------------

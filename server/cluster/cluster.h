@@ -10,6 +10,8 @@
 #include <utility>
 #include <vector>
 
+#include "nacre/logger.h"
+#include "nacre/slice.h"
 #include "nacre/status.h"
 #include "nacre/utilities/sharded_db.h"
 #include "server/cluster/loop_shards.h"
@@ -59,8 +61,11 @@ class Cluster final : public ShardObserver {
   /// their keys any more.
   using Leaving = std::function<void(size_t loop, SlotRange slots)>;
 
-  Cluster(std::vector<Loop> loops, Leaving leaving)
-      : loops_(std::move(loops)), leaving_(std::move(leaving)) {}
+  /// Answers what another server asks; called by many threads at once, and may wait.
+  using Answer = std::function<Status(const Slice& request, std::string* answer)>;
+
+  Cluster(std::vector<Loop> loops, Leaving leaving, Answer answer)
+      : loops_(std::move(loops)), leaving_(std::move(leaving)), answer_(std::move(answer)) {}
   ~Cluster() override;
 
   /// Joins the cluster `name`, or makes it, of so many shards. The loops run. `InvalidArgument` if
@@ -82,9 +87,18 @@ class Cluster final : public ShardObserver {
   /// How often an owner was set, of all shards together: it grows with each change.
   uint64_t Epoch() const;
 
+  /// Has another server answer: as ShardedDB::AskMember. Blocks, so it is for workers.
+  Status Ask(int64_t server, const Slice& request, std::chrono::milliseconds timeout,
+             std::string* answer) const;
+  /// May be null.
+  const std::shared_ptr<Logger>& log() const { return log_; }
+
   void OnShardServed(const ShardInfo& shard, DB* db) override EXCLUDES(mutex_);
   void OnShardLeaving(uint32_t shard) override EXCLUDES(mutex_);
   uint64_t OperationsOn(uint32_t shard) override EXCLUDES(mutex_);
+  Status OnRequest(const Slice& request, std::string* answer) override {
+    return answer_(request, answer);
+  }
 
  private:
   using Done = std::function<void()>;
@@ -96,6 +110,8 @@ class Cluster final : public ShardObserver {
 
   const std::vector<Loop> loops_;
   const Leaving leaving_;
+  const Answer answer_;
+  std::shared_ptr<Logger> log_;
   std::unique_ptr<ShardedDB> db_;
   bool closed_ = false;
   std::unique_ptr<Store> reader_;            ///< All shards, to read. Null before it is open.

@@ -56,9 +56,13 @@ Task<void> Unsubscribe(Call& call) {
   co_return;
 }
 
-/// PUBLISH and SPUBLISH.
+/// PUBLISH and SPUBLISH. In a cluster they answer how many of this server's clients get it.
 Task<void> Publish(Call& call) {
-  call.reply.Integer(call.server->pubsub.Publish(call.arg(1), call.arg(2), KindOfCommand(call)));
+  const SubscriptionKind kind = KindOfCommand(call);
+  call.reply.Integer(call.server->pubsub.Publish(call.arg(1), call.arg(2), kind));
+  if (call.server->broadcast != nullptr && kind == SubscriptionKind::kChannel) {
+    call.server->broadcast->Publish(call.arg(1), call.arg(2));
+  }
   co_return;
 }
 

@@ -18,17 +18,6 @@
 namespace nacre::server {
 namespace {
 
-void EndMulti(Client* client) {
-  client->in_multi = false;
-  client->multi_failed = false;
-  client->queued.clear();
-}
-
-void EndWatch(Call& call) {
-  if (call.client->watch == nullptr) return;
-  call.server->watches.Unwatch(std::exchange(call.client->watch, nullptr));
-}
-
 Task<void> Multi(Call& call) {
   if (call.client->in_multi) {
     call.reply.Error("ERR MULTI calls can not be nested");
@@ -44,8 +33,7 @@ Task<void> Discard(Call& call) {
     call.reply.Error("ERR DISCARD without MULTI");
     co_return;
   }
-  EndMulti(call.client);
-  EndWatch(call);
+  EndTransaction(&call);
   call.reply.Ok();
 }
 
@@ -96,8 +84,7 @@ Task<void> Exec(Call& call) {
   const bool failed = client->multi_failed;
   std::vector<QueuedCommand> commands = std::exchange(client->queued, {});
   const bool unchanged = IsUnchanged(call);
-  EndMulti(client);
-  EndWatch(call);
+  EndTransaction(&call);
   if (failed) {
     call.reply.Error("EXECABORT Transaction discarded because of previous errors.");
     co_return;
@@ -146,7 +133,9 @@ Task<void> Watch(Call& call) {
 }
 
 Task<void> Unwatch(Call& call) {
-  EndWatch(call);
+  if (call.client->watch != nullptr) {
+    call.server->watches.Unwatch(std::exchange(call.client->watch, nullptr));
+  }
   call.reply.Ok();
   co_return;
 }

@@ -67,6 +67,12 @@ class Client {
   std::shared_ptr<const AclUser> user;
   uint64_t user_version = 0;  ///< The table's when it was looked up.
   bool no_evict = false;
+  enum class Origin : uint8_t {
+    kDirect,
+    kProxied,  ///< It knows no clusters: what is on keys of other servers is run there for it.
+    kRelayed,  ///< It is another server's, which has this one run a command.
+  };
+  Origin origin = Origin::kDirect;
   bool reads_elsewhere = false;  ///< READONLY: keys of other servers may be read here.
   bool replies = true;           ///< CLIENT REPLY OFF ends it.
   bool skips_next = false;       ///< CLIENT REPLY SKIP: the command behind is not answered.

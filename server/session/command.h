@@ -61,6 +61,7 @@ struct Call {
   /// Commands behind it may begin once it has its locks.
   bool lets_next_begin = true;
   bool done = false;
+  bool elsewhere = false;  ///< It was not run: its keys are another server's.
 
   /// A command within this one, which is EXEC or runs a script; its words are still to be given.
   Call NewPart() const;

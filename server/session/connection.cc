@@ -37,7 +37,7 @@ std::string UnknownCommand(const Call& call) {
 
 }  // namespace
 
-void Connection::Start(int socket, ServerState* server, LoopState* loop) {
+void Connection::Start(int socket, Origin origin, ServerState* server, LoopState* loop) {
   const std::shared_ptr<const ServerTls> tls = server->tls();
   std::unique_ptr<ClientStream> stream =
       tls == nullptr ? NewPlainStream(socket) : tls->Accept(socket);
@@ -46,6 +46,7 @@ void Connection::Start(int socket, ServerState* server, LoopState* loop) {
   if (!loop->loop.Add(socket, EPOLLIN, connection.get()).ok()) return;
   connection->events_ = EPOLLIN;
   connection->self_ = connection;
+  connection->origin = origin;
   loop->clients[connection->id] = connection.get();
 }
 

@@ -10,9 +10,9 @@
 
 #include "nacre/task.h"
 #include "server/loop/event_loop.h"
+#include "server/net/client_stream.h"
 #include "server/resp/request_parser.h"
 #include "server/session/client.h"
-#include "server/session/client_stream.h"
 #include "server/session/command.h"
 #include "server/session/server_state.h"
 
@@ -37,7 +37,7 @@ class Connection final : public Client,
   static constexpr size_t kUnparsedBytesMax = size_t{1} << 20;
 
   /// Takes over a socket that is counted in `server->connections`. Called on the loop.
-  static void Start(int socket, ServerState* server, LoopState* loop);
+  static void Start(int socket, Origin origin, ServerState* server, LoopState* loop);
   Connection(int socket, std::unique_ptr<ClientStream> stream, ServerState* server,
              LoopState* loop);
   ~Connection() override;

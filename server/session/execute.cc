@@ -23,6 +23,15 @@ std::string ErrorText(const Status& status) {
   return "ERR " + status.ToString();
 }
 
+void EndTransaction(Call* call) {
+  Client* const client = call->client;
+  client->in_multi = false;
+  client->multi_failed = false;
+  client->queued.clear();
+  if (client->watch != nullptr)
+    call->server->watches.Unwatch(std::exchange(client->watch, nullptr));
+}
+
 namespace {
 
 /// Writes what the unit of work has changed, and tells those who watch the keys. The locks stay.

@@ -17,6 +17,9 @@ Task<void> Execute(std::vector<Call*> calls);
 /// by itself.
 Task<void> ExecuteOnAll(Call* call, const std::vector<const StoreAccess*>& stores);
 
+/// The client is within no MULTI any more, and watches nothing.
+void EndTransaction(Call* call);
+
 /// What a client is told of a failure of the database.
 std::string ErrorText(const Status& status);
 

@@ -56,7 +56,7 @@ std::string NameOfEnd(int socket, bool peer) {
   return "[" + std::string(text.data()) + "]:" + std::to_string(ntohs(six.sin6_port));
 }
 
-Status Listener::Open(const std::string& address, ServerState* server,
+Status Listener::Open(const std::string& address, Client::Origin origin, ServerState* server,
                       std::unique_ptr<Listener>* listener) {
   std::string host;
   std::string port;
@@ -73,7 +73,7 @@ Status Listener::Open(const std::string& address, ServerState* server,
   const int socket =
       ::socket(found->ai_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, IPPROTO_TCP);
   if (socket < 0) return ListenError(address, std::generic_category().message(errno));
-  std::unique_ptr<Listener> opened(new Listener(socket, server));
+  std::unique_ptr<Listener> opened(new Listener(socket, origin, server));
   const int on = 1;
   if (::setsockopt(socket, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on) != 0 ||
       ::bind(socket, found->ai_addr, found->ai_addrlen) != 0 || ::listen(socket, SOMAXCONN) != 0) {
@@ -135,7 +135,9 @@ void Listener::Deal(int socket) {
   // Counted from here on, so that many at once do not pass the bound.
   server_->connections.fetch_add(1, std::memory_order_relaxed);
   LoopState* const loop = server_->loops[next_++ % server_->loops.size()].get();
-  loop->loop.Post([socket, loop, server = server_] { Connection::Start(socket, server, loop); });
+  loop->loop.Post([socket, origin = origin_, loop, server = server_] {
+    Connection::Start(socket, origin, server, loop);
+  });
 }
 
 }  // namespace nacre::server

@@ -6,6 +6,7 @@
 
 #include "nacre/status.h"
 #include "server/loop/event_loop.h"
+#include "server/session/client.h"
 #include "server/session/server_state.h"
 
 namespace nacre::server {
@@ -17,7 +18,8 @@ class Listener final : public EventLoop::Handler {
  public:
   /// Listens at HOST:PORT, IPv6 in brackets; port 0 is a free one. `InvalidArgument` if it is
   /// malformed, `IOError` if it cannot be listened at, both naming it. `server` outlives it.
-  static Status Open(const std::string& address, ServerState* server,
+  /// `origin`: that of its clients.
+  static Status Open(const std::string& address, Client::Origin origin, ServerState* server,
                      std::unique_ptr<Listener>* listener);
   ~Listener() override;
   Listener(const Listener&) = delete;
@@ -30,10 +32,12 @@ class Listener final : public EventLoop::Handler {
   const std::string& address() const { return address_; }
 
  private:
-  Listener(int socket, ServerState* server) : socket_(socket), server_(server) {}
+  Listener(int socket, Client::Origin origin, ServerState* server)
+      : socket_(socket), origin_(origin), server_(server) {}
   void Deal(int socket);
 
   int socket_;
+  const Client::Origin origin_;
   ServerState* const server_;
   std::string address_;
   size_t next_ = 0;

@@ -8,9 +8,9 @@
 #include <memory>
 #include <string_view>
 
-#include "server/session/await_socket.h"
+#include "server/net/await_socket.h"
+#include "server/net/server_tls.h"
 #include "server/session/master.h"
-#include "server/session/server_tls.h"
 #include "util/clock.h"
 
 namespace nacre::server {

@@ -5,10 +5,12 @@
 #include <algorithm>
 #include <chrono>
 #include <coroutine>
+#include <map>
 #include <optional>
 #include <utility>
 
 #include "server/session/execute.h"
+#include "server/session/forwarding.h"
 #include "server/session/server_state.h"
 #include "util/clock.h"
 
@@ -45,7 +47,9 @@ void AddSlots(const Call& call, KeySlots* slots) {
 KeySlots SlotsOf(const Call& call) {
   KeySlots slots;
   AddSlots(call, &slots);
-  if (call.client->in_multi && std::string_view(call.command->name) == "exec") {
+  // One that is refused in any case is so wherever its keys are.
+  if (call.client->in_multi && !call.client->multi_failed &&
+      std::string_view(call.command->name) == "exec") {
     for (const QueuedCommand& queued : call.client->queued) {
       Call part = call.NewPart();
       part.command = queued.command;
@@ -102,10 +106,10 @@ class Join {
  public:
   explicit Join(EventLoop* loop) : loop_(loop) {}
 
-  /// Begins the group, which stays until this has been awaited.
-  void Begin(const Group& group) {
+  /// What the task uses stays until this has been awaited.
+  void Begin(Task<void> task) {
     ++under_way_;
-    loop_->Spawn(Run(group, this));
+    loop_->Spawn(Run(std::move(task), this));
   }
 
   bool await_ready() const noexcept { return under_way_ == 0; }
@@ -113,8 +117,8 @@ class Join {
   void await_resume() const noexcept {}
 
  private:
-  static Task<void> Run(const Group& group, Join* join) {
-    co_await ExecuteGroup(group.calls, group.use.shard());
+  static Task<void> Run(Task<void> task, Join* join) {
+    co_await std::move(task);
     if (--join->under_way_ == 0 && join->waiter_) join->loop_->Schedule(join->waiter_);
   }
 
@@ -123,12 +127,66 @@ class Join {
   std::coroutine_handle<> waiter_{};
 };
 
+/// A call on a slot that was not served here.
+struct LateCall {
+  Call* call = nullptr;
+  uint32_t slot = 0;
+};
+
 Task<void> ExecuteLate(Call* call, uint32_t slot, Deadline deadline) {
   LoopShards::Shard* const shard = co_await AwaitShard(call, slot, deadline);
   if (shard == nullptr) co_return;
   const LoopShards::Use use(shard);
   std::vector<Call*> calls{call};
   co_await ExecuteGroup(std::move(calls), shard);
+}
+
+/// Has the servers run the calls that have their slots now, each server those of its own, and all
+/// servers at once. What is left in `*late` was not run.
+Task<void> ForwardOnce(std::vector<LateCall>* late) {
+  const Call& first = *late->front().call;
+  const std::vector<SlotOwner> owners = first.server->cluster->Owners();
+  std::map<int64_t, std::vector<Call*>> by_server;
+  Join join(&first.loop->loop);
+  for (const LateCall& each : *late) {
+    each.call->elsewhere = true;
+    const auto owner = std::ranges::find_if(
+        owners, [&](const SlotOwner& range) { return range.slots.Has(each.slot); });
+    if (owner == owners.end() || !owner->node.elsewhere()) continue;
+    if (const std::string error = RefusalToForward(*each.call, each.slot); !error.empty()) {
+      each.call->reply.Error(error);
+      each.call->elsewhere = false;
+    } else if (each.call->client->watch != nullptr && each.call->client->in_multi) {
+      // It watches keys of a slot that was here, and has gone.
+      each.call->reply.NullArray();
+      each.call->elsewhere = false;
+      EndTransaction(each.call);
+    } else {
+      by_server[owner->node.member].push_back(each.call);
+    }
+  }
+  for (auto& [server, calls] : by_server) join.Begin(Forward(server, std::move(calls)));
+  co_await join;
+  std::erase_if(*late, [](const LateCall& each) { return !each.call->elsewhere; });
+}
+
+/// Runs calls of a client that knows no clusters wherever their keys are, or come to be.
+Task<void> ExecuteAnywhere(std::vector<LateCall> late, Deadline deadline) {
+  while (!late.empty()) {
+    co_await ForwardOnce(&late);
+    // Calls on one slot keep their order: at any moment it is here for all of them, or for none.
+    const bool over = deadline.Expired();
+    std::vector<LateCall> here;
+    std::vector<LateCall> left;
+    for (const LateCall& each : late) {
+      each.call->elsewhere = false;
+      const bool found = each.call->loop->shards.Find(each.slot) != nullptr;
+      (over || found || each.call->client->ended ? here : left).push_back(each);
+    }
+    for (const LateCall& each : here) co_await ExecuteLate(each.call, each.slot, deadline);
+    late = std::move(left);
+    if (!late.empty()) co_await Sleep(&late.front().call->loop->loop, kLook);
+  }
 }
 
 Task<void> ExecuteOnAllShards(Call* call) {
@@ -144,7 +202,7 @@ Task<void> ExecuteOnAllShards(Call* call) {
 Task<void> ExecuteInCluster(std::vector<Call*> calls) {
   Call* const first = calls.front();
   std::vector<Group> groups;
-  std::vector<std::pair<Call*, uint32_t>> late;
+  std::vector<LateCall> late;
   std::vector<Call*> keyless;
   for (Call* const call : calls) {
     const KeySlots slots = SlotsOf(*call);
@@ -159,7 +217,7 @@ Task<void> ExecuteInCluster(std::vector<Call*> calls) {
     LoopShards::Shard* shard = call->loop->shards.Find(*slots.slot);
     if (shard == nullptr) shard = ReaderOf(*call);
     if (shard == nullptr) {
-      late.emplace_back(call, *slots.slot);
+      late.push_back({.call = call, .slot = *slots.slot});
       continue;
     }
     const auto its = std::ranges::find_if(
@@ -174,12 +232,21 @@ Task<void> ExecuteInCluster(std::vector<Call*> calls) {
   // unit of work, when they have ended.
   first->lets_next_begin = groups.size() + late.size() + keyless.size() == 1;
   Join join(&first->loop->loop);
-  for (const Group& group : groups) join.Begin(group);
+  for (const Group& group : groups) join.Begin(ExecuteGroup(group.calls, group.use.shard()));
   co_await join;
   // Nothing keeps a shard from leaving while others are waited for.
   groups.clear();
   const Deadline deadline = Deadline::After(first->loop->loop.clock(), kPatience);
-  for (const auto& [call, slot] : late) co_await ExecuteLate(call, slot, deadline);
+  const Client::Origin origin = first->client->origin;
+  if (origin == Client::Origin::kProxied) {
+    co_await ExecuteAnywhere(std::move(late), deadline);
+  } else {
+    for (const LateCall& each : late) {
+      // The server that asks for it looks for another one, and keeps the order of what it asks for.
+      each.call->elsewhere = origin == Client::Origin::kRelayed;
+      if (!each.call->elsewhere) co_await ExecuteLate(each.call, each.slot, deadline);
+    }
+  }
   for (Call* const call : keyless) {
     if (IsOnAllKeys(*call)) {
       co_await ExecuteOnAllShards(call);
@@ -210,6 +277,10 @@ std::string RefusalInCluster(const Call& call) {
   const KeySlots slots = SlotsOf(call);
   if (slots.several) return kCrossSlot;
   if (!slots.slot.has_value() || call.loop->shards.Find(*slots.slot) != nullptr) return {};
+  if (call.client->origin == Client::Origin::kProxied) {
+    const bool queued = call.client->in_multi && !channels;
+    return queued ? std::string() : RefusalToForward(call, *slots.slot);
+  }
   return channels || call.server->cluster->OwnerOf(*slots.slot).elsewhere()
              ? RedirectionOf(*call.server, *slots.slot)
              : std::string();

@@ -13,9 +13,11 @@
 #include "nacre/async.h"
 #include "server/acl/acl_command.h"
 #include "server/acl/acl_table.h"
+#include "server/cluster/broadcast.h"
 #include "server/cluster/cluster.h"
 #include "server/cluster/loop_shards.h"
 #include "server/loop/event_loop.h"
+#include "server/net/server_tls.h"
 #include "server/resp/request_parser.h"
 #include "server/scripts/lua_engine.h"
 #include "server/scripts/script_library.h"
@@ -24,7 +26,6 @@
 #include "server/session/cursor_table.h"
 #include "server/session/master.h"
 #include "server/session/pubsub.h"
-#include "server/session/server_tls.h"
 #include "server/session/settings.h"
 #include "server/session/slow_log.h"
 #include "server/session/snapshot_table.h"
@@ -68,6 +69,8 @@ class ServerState {
   Store* store = nullptr;
   /// Null: the server has one database. Set before there are clients.
   std::unique_ptr<Cluster> cluster;
+  std::unique_ptr<Broadcast> broadcast;  ///< Null, as the cluster.
+  WorkerPool* askers = nullptr;          ///< Threads that wait for other servers of the cluster.
   Master master;
   WatchTable watches;
   RequestLimits limits;
@@ -90,6 +93,8 @@ class ServerState {
   std::atomic<uint64_t> connections{0};        ///< Open ones.
   std::atomic<uint64_t> connections_total{0};  ///< All that there were.
   std::atomic<uint64_t> rejected{0};           ///< Connections beyond maxclients.
+  std::atomic<uint64_t> forwarded{0};          ///< Commands that other servers have run.
+  std::atomic<size_t> next_loop{0};            ///< For commands of other servers' clients.
   std::atomic<uint64_t> expired_keys{0};       ///< Keys that were removed since they had expired.
 
   /// Not while the server waits for the database.

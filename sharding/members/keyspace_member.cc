@@ -9,6 +9,7 @@
 #include "sharding/members/coordinator.h"
 #include "sharding/members/keyspace_leader.h"
 #include "sharding/members/owned_shards.h"
+#include "sharding/remote/member_codec.h"
 #include "sharding/remote/member_request.pb.h"
 #include "sharding/remote/remote_shard.h"
 #include "sharding/remote/shard_server.h"
@@ -371,6 +372,12 @@ Status KeyspaceMember::Control(const sharding::ControlRequest& request,
   }
 }
 
+Status KeyspaceMember::Answer(const std::string& request, std::string* answer) {
+  const std::shared_ptr<ShardObserver>& observer = options().shard_observer;
+  if (observer == nullptr) return Status::NotSupported("this member answers no requests");
+  return observer->OnRequest(request, answer);
+}
+
 Status KeyspaceMember::Lead(const sharding::ControlRequest& request) {
   switch (request.kind()) {
     case sharding::ControlRequest::MOVE:
@@ -414,6 +421,23 @@ Status KeyspaceMember::AskLeader(const sharding::ControlRequest& request) {
     if (deadline.Expired()) return Status::TimedOut(status.ToString());
     context_.clock->SleepFor(kMemberAskAgain);
   }
+}
+
+Status KeyspaceMember::Ask(int64_t member, const Slice& request, std::chrono::milliseconds timeout,
+                           std::string* answer) {
+  sharding::MemberRequest asked;
+  asked.set_of_program(request.data(), request.size());
+  sharding::MemberReply reply;
+  bool sent = false;
+  const Status status =
+      links_->Call(member, &asked, Deadline::After(context_.clock, timeout), &reply, &sent);
+  if (!status.ok()) {
+    return sent ? Status::TimedOut(status.ToString()) : Status::Unavailable(status.ToString());
+  }
+  // It is another member by now.
+  if (reply.moved()) return Status::Unavailable(reply.message());
+  *answer = std::move(*reply.mutable_of_program());
+  return GetStatus(reply);
 }
 
 void KeyspaceMember::Orphaned(uint32_t shard, const std::string& batch) {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -66,6 +67,9 @@ class KeyspaceMember final : private ServedShards {
   /// Has the leader do it. Fails as that does; `TimedOut` if none can be reached for as long as an
   /// operation may take.
   Status AskLeader(const sharding::ControlRequest& request);
+  /// As ShardedDB::AskMember.
+  Status Ask(int64_t member, const Slice& request, std::chrono::milliseconds timeout,
+             std::string* answer);
 
  private:
   /// How long the nodes have not answered. Rounds, too: this process may have been frozen itself.
@@ -107,6 +111,7 @@ class KeyspaceMember final : private ServedShards {
   std::shared_ptr<LocalShard> Find(uint32_t shard) const override;
   const std::shared_ptr<LocalOwner>& owner() const override { return context_.owner; }
   Status Control(const sharding::ControlRequest& request, sharding::ControlReply* reply) override;
+  Status Answer(const std::string& request, std::string* answer) override;
   void Orphaned(uint32_t shard, const std::string& batch) override;
 
   const Context context_;

@@ -27,6 +27,8 @@ class ServedShards {
   /// What is asked of the member itself. It may take long.
   virtual Status Control(const sharding::ControlRequest& request,
                          sharding::ControlReply* reply) = 0;
+  /// What another program asks of this one: ShardObserver::OnRequest. It may take long.
+  virtual Status Answer(const std::string& request, std::string* answer) = 0;
   /// The client that had `batch` prepared in a shard is gone. It must not be held up.
   virtual void Orphaned(uint32_t shard, const std::string& batch) = 0;
 };

@@ -85,6 +85,8 @@ Status ShardService::Run(Client client, const MemberRequest& request, MemberRepl
   switch (body) {
     case MemberRequest::kControl:
       return served_->Control(request.control(), reply->mutable_control());
+    case MemberRequest::kOfProgram:
+      return served_->Answer(request.of_program(), reply->mutable_of_program());
     case MemberRequest::kGate:
       return RunGate(client, request.gate(), reply);
     case MemberRequest::kReleaseSnapshots:

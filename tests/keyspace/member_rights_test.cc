@@ -188,6 +188,11 @@ TEST_F(MemberRightsTest, AReaderReadsAndChangesNothing) {
       IsFailure(reader->CompactRange({}, nullptr, nullptr), Status::Code::kNotSupported, denied));
   EXPECT_TRUE(
       IsFailure(reader->SetBalance({{"paused", "true"}}), Status::Code::kNotSupported, denied));
+  std::vector<ShardMember> all;
+  ASSERT_TRUE(IsOk(reader->GetMembers(&all)));
+  std::string answer;
+  EXPECT_TRUE(IsFailure(reader->AskMember(all.front().id, "anything", seconds(10), &answer),
+                        Status::Code::kNotSupported, denied));
   ASSERT_TRUE(IsOk(member->Get({}, "x", &value)));
   EXPECT_EQ(value, "2");
 }

@@ -43,8 +43,8 @@ class ClusterTest : public testing::Test {
     return std::make_unique<ServerProcess>(std::vector<std::string>{
         "--pool=shm:" + first_node_.socket_path() + "," + second_node_.socket_path(),
         "--redundancy=rep(2)", "--coordinator=etcd:" + etcd_->endpoint(),
-        "--shards=" + std::to_string(kShards), "--slab_size=1048576",
-        "--write_buffer_size=1048576"});
+        "--shards=" + std::to_string(kShards), "--slab_size=1048576", "--write_buffer_size=1048576",
+        "--proxy_listen=127.0.0.1:0"});
   }
   ServerProcess& one() const { return *one_; }
   ServerProcess& other() const { return *other_; }
@@ -268,6 +268,146 @@ TEST_F(ClusterTest, AnyServerReadsTheKeysOfOthersIfItIsTold) {
   EXPECT_TRUE(client("SET " + key + " x").starts_with("-MOVED "));
   EXPECT_EQ(client("READWRITE"), "+OK");
   EXPECT_TRUE(client("GET " + key).starts_with("-MOVED "));
+}
+
+TEST_F(ClusterTest, MessagesReachTheClientsOfAllServers) {
+  constexpr int kMessages = 300;
+  RedisClient first(one().address());
+  RedisClient second(other().address());
+  RedisClient pattern(other().address());
+  EXPECT_EQ(first("SUBSCRIBE news"), "*[$subscribe $news :1]");
+  EXPECT_EQ(second("SUBSCRIBE news"), "*[$subscribe $news :1]");
+  EXPECT_EQ(pattern("PSUBSCRIBE n*"), "*[$psubscribe $n* :1]");
+  RedisClient publisher(one().address());
+  std::string bytes;
+  for (int i = 0; i < kMessages; ++i) {
+    bytes += RedisClient::Encode({"PUBLISH", "news", std::to_string(i)});
+  }
+  publisher.SendBytes(bytes);
+  // It answers how many of its own clients have got it.
+  for (int i = 0; i < kMessages; ++i) EXPECT_EQ(publisher.Read(), ":1");
+  for (int i = 0; i < kMessages; ++i) {
+    const std::string message = "$news $" + std::to_string(i) + "]";
+    EXPECT_EQ(first.Read(), "*[$message " + message);
+    EXPECT_EQ(second.Read(), "*[$message " + message);
+    EXPECT_EQ(pattern.Read(), "*[$pmessage $n* " + message);
+  }
+  EXPECT_EQ(publisher.Do({"EVAL", "return redis.call('publish', 'news', 'by a script')", "0"}),
+            ":1");
+  EXPECT_EQ(second.Read(), "*[$message $news $by a script]");
+}
+
+TEST_F(ClusterTest, AProxyRunsCommandsWhereTheirKeysAre) {
+  RedisClient client(one().proxy_address());
+  std::string bytes;
+  for (int i = 0; i < kKeysInAll; ++i) {
+    bytes += RedisClient::Encode({"SET", KeyAt(i), "value" + std::to_string(i)});
+    bytes += RedisClient::Encode({"APPEND", KeyAt(i), "+"});
+    bytes += RedisClient::Encode({"GET", KeyAt(i)});
+  }
+  client.SendBytes(bytes);
+  for (int i = 0; i < kKeysInAll; ++i) {
+    const std::string value = "value" + std::to_string(i) + "+";
+    EXPECT_EQ(client.Read(), "+OK");
+    EXPECT_EQ(client.Read(), ":" + std::to_string(value.size()));
+    EXPECT_EQ(client.Read(), "$" + value);
+  }
+  const std::string here = KeyOf(one());
+  const std::string there = KeyOf(other());
+  RedisClient owner(other().address());
+  EXPECT_EQ(owner("GET " + there), client("GET " + there));
+  EXPECT_EQ(client("LPUSH " + there + " a"), owner("LPUSH " + there + " a"));
+  EXPECT_EQ(client("HSET {" + there + "}hash a 1"), ":1");
+  EXPECT_EQ(client("HGETALL {" + there + "}hash"), "*[$a $1]");
+  EXPECT_EQ(client("HELLO 3").substr(0, 2), "%[");
+  EXPECT_EQ(client("HGETALL {" + there + "}hash"), "%[$a $1]");
+  EXPECT_EQ(client("MGET " + here + " " + there),
+            "-CROSSSLOT Keys in request don't hash to the same slot");
+  EXPECT_EQ(client.Do({"EVAL", "return redis.call('strlen', KEYS[1])", "1", there}),
+            owner("STRLEN " + there));
+  // Whole transactions.
+  for (const std::string& key : {here, there}) {
+    EXPECT_EQ(client("MULTI"), "+OK");
+    EXPECT_EQ(client("SET " + key + " 1"), "+QUEUED");
+    EXPECT_EQ(client("INCR " + key), "+QUEUED");
+    EXPECT_EQ(client("LPUSH " + key + " a"), "+QUEUED");
+    EXPECT_TRUE(client("EXEC").starts_with("*[+OK :2 -WRONGTYPE "));
+    EXPECT_EQ(client("GET " + key), "$2");
+  }
+  EXPECT_EQ(client("MULTI"), "+OK");
+  EXPECT_EQ(client("INCR " + there), "+QUEUED");
+  EXPECT_TRUE(client("NOSUCHCOMMAND").starts_with("-ERR unknown command"));
+  EXPECT_TRUE(client("EXEC").starts_with("-EXECABORT "));
+  EXPECT_EQ(client("GET " + there), "$2");
+  // What a connection would have to remember is refused, and says so.
+  for (const std::string refused : {"WATCH ", "BLPOP "}) {
+    const std::string answer = client(refused + there + (refused == "BLPOP " ? " 1" : ""));
+    EXPECT_NE(answer.find("is not forwarded to another server"), std::string::npos) << answer;
+  }
+  EXPECT_EQ(client("WATCH " + here), "+OK");
+  EXPECT_EQ(client("UNWATCH"), "+OK");
+  // Sharded channels are heard where their slot is.
+  EXPECT_TRUE(owner("SSUBSCRIBE " + there).starts_with("*[$ssubscribe "));
+  EXPECT_EQ(client("SPUBLISH " + there + " hello"), ":1");
+  EXPECT_EQ(owner.Read(), "*[$smessage $" + there + " $hello]");
+  EXPECT_NE(client("SSUBSCRIBE " + there).find("is not forwarded"), std::string::npos);
+  // Other clients are sent there.
+  RedisClient direct(one().address());
+  EXPECT_TRUE(direct("GET " + there).starts_with("-MOVED "));
+}
+
+TEST_F(ClusterTest, UsersOfAProxyMayDoWhatTheyMay) {
+  const std::string there = KeyOf(other());
+  for (const std::string& address : {one().address(), other().address()}) {
+    RedisClient client(address);
+    EXPECT_EQ(client("ACL SETUSER reader on >secret ~* +get +eval"), "+OK");
+  }
+  RedisClient client(one().proxy_address());
+  EXPECT_EQ(client("SET " + there + " value"), "+OK");
+  EXPECT_EQ(client("AUTH reader secret"), "+OK");
+  EXPECT_EQ(client("GET " + there), "$value");
+  EXPECT_TRUE(client("SET " + there + " other").starts_with("-NOPERM "));
+  const std::string refused =
+      client.Do({"EVAL", "return redis.call('set', KEYS[1], 'other')", "1", there});
+  EXPECT_NE(refused.find("ACL failure in script"), std::string::npos) << refused;
+  EXPECT_EQ(client.Do({"EVAL", "return redis.call('get', KEYS[1])", "1", there}), "$value");
+}
+
+TEST_F(ClusterTest, AProxyAnswersThroughoutWhileSlotsMove) {
+  const std::string key = KeyOf(one());
+  const std::string beside = KeyOf(other());
+  std::atomic<bool> stop{false};
+  int written = 0;
+  std::thread writer([&] {
+    RedisClient client(one().proxy_address());
+    std::string bytes;
+    for (const std::string& each : {key, beside}) {
+      for (const char* word : {"SET", "APPEND", "APPEND"}) {
+        bytes += RedisClient::Encode({word, each, *word == 'S' ? "a" : "b"});
+      }
+      bytes += RedisClient::Encode({"GET", each});
+      bytes += RedisClient::Encode({"INCR", "{" + each + "}count"});
+    }
+    while (!stop.load()) {
+      client.SendBytes(bytes);
+      ++written;
+      for (int i = 0; i < 2; ++i) {
+        for (const std::string expected : {"+OK", ":2", ":3", "$abb"}) {
+          EXPECT_EQ(client.Read(), expected);
+        }
+        EXPECT_EQ(client.Read(), ":" + std::to_string(written));
+      }
+    }
+  });
+  const std::string ids[] = {MemberOf(one()), MemberOf(other())};
+  for (int move = 0; move < 6; ++move) {
+    for (int shard = 0; shard < kShards; ++shard) {
+      Ctl({"move", "redis", std::to_string(shard), ids[(move + shard) % 2]});
+    }
+  }
+  stop = true;
+  writer.join();
+  EXPECT_GT(written, 0);
 }
 
 TEST_F(ClusterTest, WhatWaitsIsToldWhenItsSlotsGo) {

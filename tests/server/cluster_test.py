@@ -3,8 +3,9 @@ lose nothing that was acknowledged, read nothing that is stale, and are served a
 
 usage: cluster_test.py FOLDER_OF_BINARIES [SECONDS]
 
-Method: processes with redis-py's cluster client write, read and count in registers with values that
-are written once each, while of three servers one is killed (-9), frozen until the others have its
+Method: processes with redis-py's cluster client, and others with its plain client, for which one of
+the servers forwards what is elsewhere, write, read and count in registers with values that are
+written once each, while of three servers one is killed (-9), frozen until the others have its
 shards, or ended by SIGTERM, which drains it, and started again; while shards are moved and split;
 and while memory nodes are killed and come back empty, one at a time. What each client saw is a
 history: tests/history/checker, which is porcupine, looks for an order that explains it; counters
@@ -52,13 +53,18 @@ SERVER_FLAGS = ("--slab_size=262144", "--write_buffer_size=262144", "--threads=2
                 f"--shards={SHARDS}")
 
 
-def connect_to(ports):
-    """What answers a cluster client that begins with one of the servers."""
-    def connect(number):
-        nodes = [ClusterNode("127.0.0.1", port) for port in ports[number:] + ports[:number]]
-        return RedisCluster(startup_nodes=nodes, socket_timeout=ANSWER_SECONDS,
-                            decode_responses=True)
-    return connect
+def connect_to(ports, number):
+    """A cluster client that begins with one of the servers."""
+    nodes = [ClusterNode("127.0.0.1", port) for port in ports[number:] + ports[:number]]
+    return RedisCluster(startup_nodes=nodes, socket_timeout=ANSWER_SECONDS, decode_responses=True)
+
+
+def connect_either_way(ports, proxies, client, way):
+    """Every other client knows no clusters."""
+    if client % 2 == 0:
+        return connect_to(ports, way)
+    return redis.Redis(port=proxies[(client // 2 + way) % SERVERS], socket_timeout=ANSWER_SECONDS,
+                       decode_responses=True)
 
 
 def run_stock_client(ports, folder, stop):
@@ -68,7 +74,7 @@ def run_stock_client(ports, folder, stop):
         while not stop.is_set():
             try:
                 if client is None:
-                    client = connect_to(ports)(number % len(ports))
+                    client = connect_to(ports, number % len(ports))
                 client.set(f"stock{number % 16}", number)
                 client.get(f"stock{number % 16}")
                 now = time.monotonic()
@@ -86,9 +92,10 @@ class Cluster:
     def __init__(self, binaries, folder):
         self.binaries = binaries
         self.folder = folder
-        ports = free_ports(SERVERS + 2)
+        ports = free_ports(2 * SERVERS + 2)
         self.ports = list(ports[:SERVERS])
-        self.etcd_ports = ports[SERVERS:]
+        self.proxies = list(ports[SERVERS:2 * SERVERS])
+        self.etcd_ports = ports[2 * SERVERS:]
         self.sockets = [folder / f"n{i}.sock" for i in range(NODES)]
         self.pool = "shm:" + ",".join(map(str, self.sockets))
         self.etcd = None
@@ -129,7 +136,8 @@ class Cluster:
         self.servers[number] = self.start(
             "serving", "nacre-server", f"--pool={self.pool}", f"--redundancy={REDUNDANCY}",
             f"--coordinator=etcd:127.0.0.1:{self.etcd_ports[0]}",
-            f"--listen=127.0.0.1:{self.ports[number]}", *SERVER_FLAGS)
+            f"--listen=127.0.0.1:{self.ports[number]}",
+            f"--proxy_listen=127.0.0.1:{self.proxies[number]}", *SERVER_FLAGS)
         return self.servers[number]
 
     def start_server(self, number):
@@ -243,11 +251,12 @@ class ClusterHarm(Harm):
 def run(binaries, seconds, seed, folder):
     print(f"NACRE_TEST_SEED={seed}", flush=True)
     with Cluster(binaries, folder) as cluster:
-        connect = connect_to(cluster.ports)
         harm = run_under_harm(
             binaries, folder, seconds,
-            lambda acknowledged: ClusterHarm(cluster, acknowledged, seed), connect,
-            functools.partial(run_stock_client, cluster.ports), lambda: connect(0))
+            lambda acknowledged: ClusterHarm(cluster, acknowledged, seed),
+            functools.partial(connect_either_way, cluster.ports, cluster.proxies),
+            functools.partial(run_stock_client, cluster.ports),
+            lambda: connect_to(cluster.ports, 0))
     print("longest gaps of a cluster client of redis-py: " + longest_gaps(folder, harm.done))
 
 

@@ -224,13 +224,13 @@ class ServerHarm(Harm):
 def run(binaries, seconds, seed, folder):
     print(f"NACRE_TEST_SEED={seed}", flush=True)
     with Cluster(binaries, folder) as cluster:
-        def connect(number):
-            return redis.Redis(port=cluster.ports[number], socket_timeout=ANSWER_SECONDS,
+        def connect(_client, way):
+            return redis.Redis(port=cluster.ports[way], socket_timeout=ANSWER_SECONDS,
                                decode_responses=True)
         harm = run_under_harm(
             binaries, folder, seconds,
             lambda acknowledged: ServerHarm(cluster, acknowledged, seed), connect,
-            functools.partial(run_stock_client, cluster.ports), lambda: connect(cluster.active))
+            functools.partial(run_stock_client, cluster.ports), lambda: connect(0, cluster.active))
     if seconds > 0:
         print("longest gaps of a client with redis-py's retries: "
               + longest_gaps(folder, harm.done))

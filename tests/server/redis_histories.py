@@ -88,15 +88,15 @@ def is_of_harm(error):
     harmless = (redis.exceptions.ReadOnlyError, redis.exceptions.ClusterError,
                 redis.exceptions.MovedError, redis.exceptions.TryAgainError)
     return isinstance(error, harmless) or bool(
-        re.search(r"Unavailable|Fenced|TimedOut|ShutdownInProgress", str(error)))
+        re.search(r"Unavailable|Fenced|TimedOut|ShutdownInProgress|is not known", str(error)))
 
 
 class Client:
     """One process: its random operations, and what came of them."""
 
     def __init__(self, number, connect, folder, seed, acknowledged, stop):
-        """`connect(n)` answers the n-th way to the data, which is called again after a failure with
-        the next number."""
+        """`connect(number, n)` answers the n-th way to the data for the client, which is called
+        again after a failure with the next n."""
         self.number = number
         self.connect = connect
         self.connections = {}
@@ -138,7 +138,7 @@ class Client:
         """The answer, and whether there is one; the other way is next if there is none."""
         try:
             if self.current not in self.connections:
-                self.connections[self.current] = self.connect(self.current)
+                self.connections[self.current] = self.connect(self.number, self.current)
             answer = operation(self.connections[self.current])
             self.acknowledged[self.number] += 1
             return answer, True

@@ -19,23 +19,29 @@ class ServerProcess {
     std::vector<std::string> arguments = flags;
     arguments.emplace_back("--listen=127.0.0.1:0");
     process_ = std::make_unique<ChildProcess>("nacre-server", arguments);
-    const std::string output = process_->AwaitOutput(" at 127.0.0.1:", kPatienceSeconds);
-    const size_t at = output.rfind(" at ");
-    EXPECT_NE(at, std::string::npos) << output;
-    if (at == std::string::npos) return;
-    address_ = output.substr(at + 4);
-    if (address_.find('\n') == std::string::npos) {
-      address_ += process_->AwaitOutput("\n", kPatienceSeconds);
-    }
-    address_.resize(address_.find('\n'));
+    std::string output = process_->AwaitOutput(" at 127.0.0.1:", kPatienceSeconds);
+    if (!output.ends_with('\n')) output += process_->AwaitOutput("\n", kPatienceSeconds);
+    address_ = AddressBehind(" at ", output);
+    proxy_address_ = AddressBehind(", forwarding at ", output);
+    EXPECT_FALSE(address_.empty()) << output;
   }
 
   const std::string& address() const { return address_; }
+  /// Where --proxy_listen has it listen; empty without that.
+  const std::string& proxy_address() const { return proxy_address_; }
   ChildProcess& process() { return *process_; }
 
  private:
+  static std::string AddressBehind(const std::string& words, const std::string& output) {
+    const size_t at = output.find(words);
+    if (at == std::string::npos) return "";
+    const size_t begin = at + words.size();
+    return output.substr(begin, output.find_first_of(",\n", begin) - begin);
+  }
+
   std::unique_ptr<ChildProcess> process_;
   std::string address_;
+  std::string proxy_address_;
 };
 
 }  // namespace nacre::server

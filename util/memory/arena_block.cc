@@ -14,7 +14,6 @@
 namespace nacre {
 namespace {
 
-constexpr size_t kHugePage = 2 << 20;
 constexpr size_t kPage = 4 << 10;
 
 }  // namespace

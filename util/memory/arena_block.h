@@ -11,6 +11,8 @@ namespace nacre {
 /// Thread safety: none.
 class ArenaBlock {
  public:
+  static constexpr size_t kHugePage = 2 << 20;
+
   /// Aligned to huge pages if it could hold one. Throws std::bad_alloc.
   explicit ArenaBlock(size_t bytes);
   ~ArenaBlock();

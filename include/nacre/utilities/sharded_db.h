@@ -35,6 +35,12 @@ class ShardObserver {
   /// How many operations were done on the shard's database since it is served, of any unit: shards
   /// are moved by that (ShardedDB::SetBalance). It must not wait. Called at any time.
   virtual uint64_t OperationsOn(uint32_t /*shard*/) { return 0; }
+  /// Answers what another member asks (ShardedDB::AskMember): nothing of the keyspace, but what the
+  /// programs that have it open want of one another. That member gets `*answer`, or the failure.
+  /// Called by threads of the keyspace, several at once; it may wait.
+  virtual Status OnRequest(const Slice& /*request*/, std::string* /*answer*/) {
+    return Status::NotSupported("this member answers no requests of programs");
+  }
 };
 
 /// Options of a keyspace and of each of its shards.
@@ -184,6 +190,13 @@ class ShardedDB : public DB {
   /// From here on, or no more, the member gets no shards, and those that it has go to others one
   /// after the other.
   virtual Status DrainMember(int64_t member, bool drain) = 0;
+  /// Has another member's observer answer a request (ShardObserver::OnRequest), over the connection
+  /// that the two have, with what secures it; a program needs no network of its own. `Unavailable`:
+  /// the member has not seen it. `TimedOut`: it may have, or may yet, but has not answered in
+  /// `timeout`, or has ended. Else what it answers. A member whose secret may not write asks
+  /// nothing.
+  virtual Status AskMember(int64_t member, const Slice& request, std::chrono::milliseconds timeout,
+                           std::string* answer) = 0;
 };
 
 /// Deletes the keyspace `name` in the pool of `options`. OK if there is none. `Busy` while a

@@ -1,4 +1,4 @@
-#include "server/session/client_stream.h"
+#include "server/net/client_stream.h"
 
 #include <sys/socket.h>
 

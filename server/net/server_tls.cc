@@ -1,4 +1,4 @@
-#include "server/session/server_tls.h"
+#include "server/net/server_tls.h"
 
 #include <openssl/bio.h>
 #include <openssl/err.h>
@@ -10,7 +10,7 @@
 #include <cstdint>
 #include <utility>
 
-#include "server/session/await_socket.h"
+#include "server/net/await_socket.h"
 #include "util/crypto/start_openssl.h"
 
 namespace nacre::server {

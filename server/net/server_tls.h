@@ -5,7 +5,7 @@
 #include <string>
 
 #include "nacre/status.h"
-#include "server/session/client_stream.h"
+#include "server/net/client_stream.h"
 #include "util/clock.h"
 
 namespace nacre::server {
