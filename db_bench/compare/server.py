@@ -3,8 +3,9 @@
 Each round fills a keyspace in nacre-server over three nacre-memnode processes of this host, and in
 redis-server with appendfsync always, whose file is in tmpfs or on a disk, and without persistence;
 which is first rotates. redis-benchmark of Debian's then drives SET and GET over random keys, with
-pipelines of several depths. It tells rates and latencies, the kernel the processor time of servers
-and nodes. Runs of their own tell the memory that a million keys take, copies and logs included.
+pipelines of several depths, GET when what the SETs before have left is done. It tells rates and
+latencies, the kernel the processor time of servers and nodes. Runs of their own tell the memory
+that a million keys take, copies and logs included.
 """
 
 import argparse
@@ -44,6 +45,8 @@ ALONE_RATIO, PIPELINED_RATIO = 1.0, 1.5
 FILL_PIPELINE = 1000
 START_SECONDS = 60
 SETTLE_SECONDS_MAX = 60
+# Processes are at rest that take so much of a processor for so long.
+REST_SHARE, REST_SECONDS = 0.05, 0.5
 ROOM = 6  # Times what is written, for parity, level 0 and what compaction makes of it.
 NACRE = "nacre"
 # Labels of nacre_db_space_bytes.
@@ -252,6 +255,16 @@ def resident_bytes(process: subprocess.Popen) -> int:
     return int(re.search(r"VmRSS:\s+(\d+) kB", status).group(1)) << 10
 
 
+def await_rest(processes: list[subprocess.Popen]) -> None:
+    """Until they do hardly anything any more, as far as they come to that."""
+    deadline = time.monotonic() + SETTLE_SECONDS_MAX
+    while time.monotonic() < deadline:
+        before = sum(map(processor_seconds, processes))
+        time.sleep(REST_SECONDS)
+        if sum(map(processor_seconds, processes)) - before < REST_SHARE * REST_SECONDS:
+            return
+
+
 class Connection:
     """Commands to a server, for what redis-benchmark does not do."""
 
@@ -411,6 +424,9 @@ class Bench(rounds.Bench):
 
     def drive(self, serving: Serving, command: str, pipeline: int, value_bytes: int,
               title: str) -> Measured:
+        if command == "GET":
+            # The work that the SETs before have left is none of its own.
+            await_rest([serving.process, *serving.nodes])
         operations = max(CLIENTS * pipeline, self.num // (5 if pipeline == 1 else 2))
         before = [processor_seconds(each) for each in (serving.process, *serving.nodes)]
         output = await_end(start(
@@ -474,8 +490,9 @@ def heading(options: argparse.Namespace) -> str:
             f"{NODES} `nacre-memnode` processes on shm with {REDUNDANCY}, Redis "
             f"{redis_version()} with its own settings but that no log is written anew meanwhile; "
             "all on this machine. Redis's one copy in tmpfs or on a disk stands beside Nacre's, "
-            "which outlives any node. Latencies are from when a pipeline is sent until all of it "
-            "is answered. "
+            "which outlives any node. GETs begin when the servers and nodes are at rest, so that "
+            "they do not share the processors with what SETs before them have left. Latencies are "
+            "from when a pipeline is sent until all of it is answered. "
             f"Medians of {options.rounds}.\n")
 
 

@@ -174,7 +174,6 @@ Task<void> Forward(int64_t server, std::vector<Call*> calls) {
     status = CatchAll([&] { return own->cluster->Ask(server, request, kPatience, &bytes); });
   });
   co_await asked;
-  own->forwarded.fetch_add(calls.size(), std::memory_order_relaxed);
   if (status.ok() && (!answer.ParseFromString(bytes) ||
                       static_cast<size_t>(answer.commands_size()) != calls.size())) {
     status = Status::Corruption("what the server answers are no replies to the commands");
@@ -188,6 +187,7 @@ Task<void> Forward(int64_t server, std::vector<Call*> calls) {
       call->elsewhere = true;
     } else {
       call->reply.Append(answer.commands(static_cast<int>(i)).reply());
+      own->forwarded.fetch_add(1, std::memory_order_relaxed);
     }
     if (!call->elsewhere && IsExec(*call)) EndTransaction(call);
   }
