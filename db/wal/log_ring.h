@@ -11,6 +11,7 @@
 #include "nacre/slice.h"
 #include "nacre/status.h"
 #include "pool/pool_client.h"
+#include "pool/read/buffer_pool.h"
 #include "rdma/transport.h"
 #include "table/format/log_format.h"
 
@@ -18,12 +19,10 @@ namespace nacre {
 
 /// A record too large for the ring, in memory of its own.
 struct LargeLogRecord {
-  std::unique_ptr<rdma::MemoryRegion> memory;
+  pool::Buffer memory;
   uint64_t bytes = 0;
 
-  rdma::LocalBuffer Bytes() const {
-    return {.data = memory->data(), .size = static_cast<uint32_t>(bytes), .region = memory.get()};
-  }
+  rdma::LocalBuffer Bytes() const { return memory.Part(0, static_cast<uint32_t>(bytes)); }
 };
 
 /// Registered memory in which many threads lay out records one behind the other, as they will lie

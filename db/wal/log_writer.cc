@@ -18,6 +18,9 @@ namespace {
 /// Ensembles that fail one after the other before a writer is told.
 constexpr int kMaxFailures = 4;
 
+/// What is kept of the memory of large records, such as the batches of several threads.
+constexpr size_t kIdleLargeBytes = 4 << 20;
+
 /// Adds to counters with one writer at a time.
 void Add(std::atomic<uint64_t>* counter, uint64_t n) {
   counter->store(counter->load(std::memory_order_relaxed) + n, std::memory_order_relaxed);
@@ -27,6 +30,7 @@ void Add(std::atomic<uint64_t>* counter, uint64_t n) {
 
 LogWriter::LogWriter(const LogWriterOptions& options, LogSpace* space)
     : options_(options),
+      large_buffers_(options.client->fabric()->context.device, kIdleLargeBytes),
       supply_(std::make_unique<LogSupply>(options.client, space, options.next_number,
                                           options.first_segment_bytes, options.segment_bytes,
                                           options.log)),
@@ -134,9 +138,8 @@ Status LogWriter::AppendLarge(uint64_t generation, SequenceNumber first, uint32_
                               std::span<const Slice> parts, uint64_t payload, uint64_t* position) {
   auto large = std::make_unique<LargeLogRecord>();
   large->bytes = LogRecordBytes(payload);
-  NACRE_RETURN_IF_ERROR(
-      pool::AllocateBuffer(options_.client->fabric(), large->bytes, &large->memory));
-  EncodeLogRecord(large->memory->data(), first, count, parts, payload);
+  NACRE_RETURN_IF_ERROR(large_buffers_.Take(large->bytes, &large->memory));
+  EncodeLogRecord(large->memory.data(), first, count, parts, payload);
   uint64_t at = 0;
   NACRE_RETURN_IF_ERROR(Reserve(kMinLogRecordBytes, &at));
   ring_->FillLarge(at, generation, std::move(large));
@@ -235,7 +238,7 @@ Status LogWriter::PostRecords() {
 }
 
 Status LogWriter::PostLarge(const LogRing::Entry& entry) {
-  EncodeFixed32(entry.large->memory->data() + kLogStampAt, current_.stamp);
+  EncodeFixed32(entry.large->memory.data() + kLogStampAt, current_.stamp);
   NACRE_RETURN_IF_ERROR(Write(current_.offset, entry.large->Bytes()));
   Group group{.bytes = entry.bytes, .generations = {}, .last = entry};
   group.generations.Add(entry.generation);

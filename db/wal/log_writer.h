@@ -253,6 +253,7 @@ class LogWriter {
   Status Break(Status s) REQUIRES(lead_) EXCLUDES(mutex_);
 
   const LogWriterOptions options_;
+  pool::BufferPool large_buffers_;  ///< For large records. Outlives the ring.
   std::unique_ptr<LogRing> ring_;
   std::unique_ptr<rdma::MemoryRegion> headers_;  ///< Two: an announcement and what follows it.
   std::unique_ptr<LogSupply> supply_;

@@ -35,7 +35,8 @@ Status BufferPool::Take(size_t bytes, Buffer* buffer) {
       return Status::OK();
     }
   }
-  NACRE_RETURN_IF_ERROR(device_->AllocateRegion(size_t{1} << (kMinShift + size_class),
+  const size_t rounded = SizeOf(size_class);
+  NACRE_RETURN_IF_ERROR(device_->AllocateRegion(rounded <= max_idle_bytes_ ? rounded : bytes,
                                                 rdma::Access::kLocalOnly, &buffer->region_));
   buffer->pool_ = this;
   return Status::OK();
@@ -43,10 +44,13 @@ Status BufferPool::Take(size_t bytes, Buffer* buffer) {
 
 void BufferPool::Give(std::unique_ptr<rdma::MemoryRegion> region) {
   MutexLock lock(&mutex_);
-  // One that does not fit is unregistered by the caller's pointer, after the lock.
-  if (idle_bytes_ + region->size() > max_idle_bytes_) return;
+  const int size_class = ClassOf(region->size());
+  // One that is not kept is unregistered by the caller's pointer, after the lock.
+  if (region->size() != SizeOf(size_class) || idle_bytes_ + region->size() > max_idle_bytes_) {
+    return;
+  }
   idle_bytes_ += region->size();
-  idle_[static_cast<size_t>(ClassOf(region->size()))].push_back(std::move(region));
+  idle_[static_cast<size_t>(size_class)].push_back(std::move(region));
 }
 
 }  // namespace nacre::pool

@@ -47,7 +47,8 @@ class Buffer {
 };
 
 /// Keeps registered memory for reuse, by powers of two: registering is slow on every transport,
-/// and fresh memory has page faults ahead of it.
+/// and fresh memory has page faults ahead of it. What is too large to be kept is no larger than was
+/// asked for.
 /// Thread safety: all methods may be called from many threads at once. Outlives its buffers.
 class BufferPool {
  public:
@@ -64,6 +65,7 @@ class BufferPool {
   static constexpr int kClasses = 32;
 
   static int ClassOf(size_t bytes);
+  static size_t SizeOf(int size_class) { return size_t{1} << (kMinShift + size_class); }
   void Give(std::unique_ptr<rdma::MemoryRegion> region) EXCLUDES(mutex_);
 
   rdma::Device* const device_;
