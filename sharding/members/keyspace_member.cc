@@ -430,7 +430,7 @@ Status KeyspaceMember::Ask(int64_t member, const Slice& request, std::chrono::mi
   sharding::MemberReply reply;
   bool sent = false;
   const Status status =
-      links_->Call(member, &asked, Deadline::After(context_.clock, timeout), &reply, &sent);
+      links_->CallAndSleep(member, &asked, &reply, &sent, Deadline::After(context_.clock, timeout));
   if (!status.ok()) {
     return sent ? Status::TimedOut(status.ToString()) : Status::Unavailable(status.ToString());
   }

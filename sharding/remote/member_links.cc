@@ -73,7 +73,8 @@ Status MemberLinks::Call(Member member, sharding::MemberRequest* request, Deadli
 }
 
 Status MemberLinks::CallAndSleep(Member member, sharding::MemberRequest* request,
-                                 sharding::MemberReply* reply, bool* sent) {
+                                 sharding::MemberReply* reply, bool* sent,
+                                 const std::optional<Deadline>& deadline) {
   *sent = false;
   reply->Clear();
   std::shared_ptr<PeerConnection> connection;
@@ -84,11 +85,16 @@ Status MemberLinks::CallAndSleep(Member member, sharding::MemberRequest* request
     if (connection->ended()) {
       return Status::Unavailable(connection->address() + ": connection lost");
     }
+    if (deadline.has_value() && deadline->Expired()) {
+      return Status::TimedOut(connection->address() + ": it has not answered in time");
+    }
     MutexLock lock(&mutex_);
     return links_.contains(member) ? Status::OK() : Gone(member);
   };
+  nanoseconds period = kSleepPeriod;
+  if (deadline.has_value()) period = std::min(period, deadline->Remaining());
   std::string answer;
-  NACRE_RETURN_IF_ERROR(connection->CallAndSleep(bytes, kSleepPeriod, still_wanted, &answer, sent));
+  NACRE_RETURN_IF_ERROR(connection->CallAndSleep(bytes, period, still_wanted, &answer, sent));
   return Decode(member, answer, reply);
 }
 

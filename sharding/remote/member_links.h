@@ -5,6 +5,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <set>
 #include <string>
 #include <utility>
@@ -44,9 +45,11 @@ class MemberLinks {
   /// false if it certainly never saw the request.
   Status Call(Member member, sharding::MemberRequest* request, Deadline deadline,
               sharding::MemberReply* reply, bool* sent) EXCLUDES(mutex_);
-  /// The same for what takes as long as it takes: until the member is gone.
+  /// The same for what takes long, without polling: until the member is gone or, if there is one,
+  /// the deadline.
   Status CallAndSleep(Member member, sharding::MemberRequest* request, sharding::MemberReply* reply,
-                      bool* sent) EXCLUDES(mutex_);
+                      bool* sent, const std::optional<Deadline>& deadline = std::nullopt)
+      EXCLUDES(mutex_);
 
   /// Asks the member itself. What Call fails by, or what the member answers.
   Status Control(Member member, const sharding::ControlRequest& request, Deadline deadline,
