@@ -87,6 +87,15 @@ class ClusterTest : public testing::Test {
     }
     return at_one;
   }
+  /// Has each shard go back and forth a few times.
+  void MoveShards() const {
+    const std::string ids[] = {MemberOf(one()), MemberOf(other())};
+    for (int move = 0; move < 6; ++move) {
+      for (int shard = 0; shard < kShards; ++shard) {
+        Ctl({"move", "redis", std::to_string(shard), ids[(move + shard) % 2]});
+      }
+    }
+  }
   template <typename Done>
   static void Await(const std::string& what, const Done& done) {
     for (int i = 0; i < 3000; ++i) {
@@ -246,12 +255,7 @@ TEST_F(ClusterTest, APipelineKeepsItsOrderWhileSlotsMove) {
       }
     }
   });
-  const std::string ids[] = {MemberOf(one()), MemberOf(other())};
-  for (int move = 0; move < 6; ++move) {
-    for (int shard = 0; shard < kShards; ++shard) {
-      Ctl({"move", "redis", std::to_string(shard), ids[(move + shard) % 2]});
-    }
-  }
+  MoveShards();
   stop = true;
   writer.join();
   EXPECT_GT(whole, 0);
@@ -399,12 +403,7 @@ TEST_F(ClusterTest, AProxyAnswersThroughoutWhileSlotsMove) {
       }
     }
   });
-  const std::string ids[] = {MemberOf(one()), MemberOf(other())};
-  for (int move = 0; move < 6; ++move) {
-    for (int shard = 0; shard < kShards; ++shard) {
-      Ctl({"move", "redis", std::to_string(shard), ids[(move + shard) % 2]});
-    }
-  }
+  MoveShards();
   stop = true;
   writer.join();
   EXPECT_GT(written, 0);
