@@ -73,9 +73,14 @@ Task<LoopShards::Shard*> AwaitShard(Call* call, uint32_t slot, Deadline deadline
   for (;;) {
     LoopShards::Shard* const shard = call->loop->shards.Find(slot);
     if (shard != nullptr) co_return shard;
-    if (call->server->cluster->OwnerOf(slot).elsewhere() || deadline.Expired() ||
-        call->client->ended) {
-      call->reply.Error(RedirectionOf(*call->server, slot));
+    const ClusterNode owner = call->server->cluster->OwnerOf(slot);
+    if (owner.elsewhere() || deadline.Expired() || call->client->ended) {
+      const bool proxied = call->client->origin == Client::Origin::kProxied;
+      // There is nothing that such a client could do with the address.
+      call->reply.Error(
+          proxied && owner.elsewhere()
+              ? fmt::format("CLUSTERDOWN {} has slot {}, and does not answer", owner.address, slot)
+              : RedirectionOf(*call->server, slot));
       co_return nullptr;
     }
     co_await Sleep(&call->loop->loop, kLook);

@@ -48,6 +48,7 @@ SERVERS = 3
 SHARDS = 6
 REDUNDANCY = "rs(2,1)"
 FROZEN_SECONDS = 4.0
+CTL_SECONDS = 60
 SMALL = ("--slab_size=256KiB", "--size=256MiB")
 SERVER_FLAGS = ("--slab_size=262144", "--write_buffer_size=262144", "--threads=2",
                 f"--shards={SHARDS}")
@@ -84,6 +85,14 @@ def run_stock_client(ports, folder, stop):
             except (redis.RedisError, redis.exceptions.RedisClusterException, OSError):
                 number += 1
             time.sleep(0.001)
+
+
+def stacks_of(process):
+    """Where its threads are, if elfutils are here to tell."""
+    if shutil.which("eu-stack") is None:
+        return "there is no eu-stack to say where it is"
+    return subprocess.run(["eu-stack", "-p", str(process.pid)], stdout=subprocess.PIPE,
+                          stderr=subprocess.STDOUT, text=True, check=False).stdout
 
 
 class Cluster:
@@ -166,9 +175,16 @@ class Cluster:
         self.start_node(number)
 
     def ctl(self, *arguments):
-        done = subprocess.run([self.binaries / "nacre-ctl", *arguments], stdout=subprocess.PIPE,
-                              stderr=subprocess.STDOUT, text=True, timeout=60, check=False)
-        return done.stdout
+        command = [self.binaries / "nacre-ctl", *arguments]
+        with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                              text=True, preexec_fn=end_with_parent) as process:
+            try:
+                return process.communicate(timeout=CTL_SECONDS)[0]
+            except subprocess.TimeoutExpired:
+                stacks = stacks_of(process)
+                process.kill()
+                raise Failure(f"{' '.join(map(str, command))} takes more than {CTL_SECONDS} s:\n"
+                              f"{stacks}") from None
 
     def keyspace(self, *arguments):
         return self.ctl(*arguments, f"--coordinator=etcd:127.0.0.1:{self.etcd_ports[0]}")

@@ -88,7 +88,8 @@ def is_of_harm(error):
     harmless = (redis.exceptions.ReadOnlyError, redis.exceptions.ClusterError,
                 redis.exceptions.MovedError, redis.exceptions.TryAgainError)
     return isinstance(error, harmless) or bool(
-        re.search(r"Unavailable|Fenced|TimedOut|ShutdownInProgress|is not known", str(error)))
+        re.search(r"^CLUSTERDOWN|^TRYAGAIN|Unavailable|Fenced|TimedOut|ShutdownInProgress|"
+                  r"is not known", str(error)))
 
 
 class Client:
