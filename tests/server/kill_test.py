@@ -88,6 +88,7 @@ class Cluster:
         self.nodes = [None] * NODES
         self.servers = [None, None]
         self.active = 0
+        self.active_has_waited = False
 
     def __enter__(self):
         for number in range(NODES):
@@ -119,6 +120,7 @@ class Cluster:
         # Until it serves, as systemd would: nodes may be about to notice that one is gone.
         eventually(f"server {number} serves", lambda: self.begin_server(number, "serving", *flags))
         self.active = number
+        self.active_has_waited = False
 
     def kill_server(self):
         number = self.active
@@ -147,7 +149,14 @@ class Cluster:
         self.active = number
         if harm == signal.SIGSTOP:
             old.send_signal(signal.SIGCONT)
-        old.wait()
+        if not self.active_has_waited:
+            # It would go on, and answer that another server has the database.
+            old.kill()
+        try:
+            old.wait(timeout=60)
+        except subprocess.TimeoutExpired:
+            raise Failure("the server that lost the database does not end") from None
+        self.active_has_waited = True
         old.stdout.close()
         self.servers[1 - number] = None
 
