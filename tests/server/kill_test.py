@@ -21,6 +21,7 @@ import os
 import pathlib
 import random
 import re
+import select
 import shutil
 import signal
 import subprocess
@@ -30,8 +31,8 @@ import time
 
 sys.path.append(str(pathlib.Path(__file__).resolve().parents[2] / "db_bench" / "compare"))
 from free_ports import free_ports  # noqa: E402
-from redis_histories import (ANSWER_SECONDS, Failure, Harm, eventually, kill_process,  # noqa: E402
-                             longest_gaps, run_under_harm, start_process)
+from redis_histories import (ANSWER_SECONDS, PATIENCE_SECONDS, Failure, Harm,  # noqa: E402
+                             eventually, kill_process, longest_gaps, run_under_harm, start_process)
 
 try:
     import redis
@@ -142,9 +143,11 @@ class Cluster:
         number = 1 - self.active
         eventually("a server waits", lambda: self.begin_server(
             number, "waiting", "--standby", f"--down_after_ms={DOWN_AFTER_MS}"))
-        time.sleep(0.3)  # It learns which server it waits for.
+        time.sleep(1.5)  # It learns which server it waits for, and has an answer of that one.
         old.send_signal(harm)
-        if "serving" not in self.servers[number].stdout.readline():
+        output = self.servers[number].stdout
+        ready, _, _ = select.select([output], [], [], PATIENCE_SECONDS)
+        if not ready or "serving" not in output.readline():
             raise Failure("the server that waited does not serve")
         self.active = number
         if harm == signal.SIGSTOP:
