@@ -75,8 +75,8 @@ class KeyIndex {
   static constexpr int kAddressBits = 48;
 
   struct Table {
-    /// `slots`: a power of two. Throws std::bad_alloc.
-    Table(size_t slots, int first_bit);
+    /// `count` slots, a power of two. Throws std::bad_alloc.
+    Table(size_t count, int first_bit);
     uint64_t Home(uint64_t hash) const { return hash >> shift & mask; }
 
     const uint64_t mask;

@@ -52,7 +52,7 @@ Task<void> AttemptUntilAnswered(Call& call, std::vector<std::string> keys, doubl
       co_return;
     }
     if (call.access->leaving) {
-      call.reply.Error(RedirectionOf(*call.server, SlotOfKey(keys.front())));
+      call.reply.Error(RedirectionOf(call, SlotOfKey(keys.front())));
       co_return;
     }
     BlockedClient blocked;
@@ -79,7 +79,7 @@ Task<void> AttemptUntilAnswered(Call& call, std::vector<std::string> keys, doubl
       co_return;
     }
     if (blocked.end == BlockedClient::End::kMoved) {
-      call.reply.Error(RedirectionOf(*call.server, SlotOfKey(keys.front())));
+      call.reply.Error(RedirectionOf(call, SlotOfKey(keys.front())));
       co_return;
     }
     if (blocked.end != BlockedClient::End::kKey) {

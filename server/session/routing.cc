@@ -73,14 +73,9 @@ Task<LoopShards::Shard*> AwaitShard(Call* call, uint32_t slot, Deadline deadline
   for (;;) {
     LoopShards::Shard* const shard = call->loop->shards.Find(slot);
     if (shard != nullptr) co_return shard;
-    const ClusterNode owner = call->server->cluster->OwnerOf(slot);
-    if (owner.elsewhere() || deadline.Expired() || call->client->ended) {
-      const bool proxied = call->client->origin == Client::Origin::kProxied;
-      // There is nothing that such a client could do with the address.
-      call->reply.Error(
-          proxied && owner.elsewhere()
-              ? fmt::format("CLUSTERDOWN {} has slot {}, and does not answer", owner.address, slot)
-              : RedirectionOf(*call->server, slot));
+    if (call->server->cluster->OwnerOf(slot).elsewhere() || deadline.Expired() ||
+        call->client->ended) {
+      call->reply.Error(RedirectionOf(*call, slot));
       co_return nullptr;
     }
     co_await Sleep(&call->loop->loop, kLook);
@@ -287,7 +282,7 @@ std::string RefusalInCluster(const Call& call) {
     return queued ? std::string() : RefusalToForward(call, *slots.slot);
   }
   return channels || call.server->cluster->OwnerOf(*slots.slot).elsewhere()
-             ? RedirectionOf(*call.server, *slots.slot)
+             ? RedirectionOf(call, *slots.slot)
              : std::string();
 }
 
@@ -300,10 +295,13 @@ bool HasKeysOf(const Call& call, const Call& part) {
   });
 }
 
-std::string RedirectionOf(const ServerState& server, uint32_t slot) {
-  const ClusterNode owner = server.cluster->OwnerOf(slot);
+std::string RedirectionOf(const Call& call, uint32_t slot) {
+  const ClusterNode owner = call.server->cluster->OwnerOf(slot);
   if (owner.address.empty()) return "CLUSTERDOWN Hash slot not served";
   if (owner.self) return "TRYAGAIN the slot is on its way to another server";
+  if (call.client->origin == Client::Origin::kProxied) {
+    return fmt::format("CLUSTERDOWN slot {} is another server's: {}", slot, owner.address);
+  }
   return fmt::format("MOVED {} {}", slot, owner.address);
 }
 

@@ -21,7 +21,8 @@ std::string RefusalInCluster(const Call& call);
 /// Whether a command within `call`, such as one of a script, is on keys that the call may use.
 bool HasKeysOf(const Call& call, const Call& part);
 
-/// What a client is told that is to go to the server which has the slot.
-std::string RedirectionOf(const ServerState& server, uint32_t slot);
+/// What a client is told that is to go to the server which has the slot; one that knows no clusters
+/// cannot, and is told so.
+std::string RedirectionOf(const Call& call, uint32_t slot);
 
 }  // namespace nacre::server
